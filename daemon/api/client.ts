@@ -1,0 +1,169 @@
+import type {
+  FrontEnd,
+  ProjectCreate,
+  ProjectPatch,
+  ProjectQuery,
+  TokenCreate,
+  TokenQuery,
+  WireMessage,
+  WireMigrations,
+  WireProblem,
+  WireProject,
+  WireToken,
+  WireTokenCreated,
+  WireTokensRevoked,
+} from './contract.js';
+
+/** The daemon answered, and the answer was no. `code` is for programs, `message` for people. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly requestId: string | null,
+    readonly retryAfterSeconds: number | null,
+  ) {
+    super(message);
+  }
+}
+
+/** No answer came: nothing listens there, the connection broke, or `timeoutMs` passed. */
+export class Unreachable extends Error {
+  override name = 'Unreachable';
+}
+
+export interface ClientOptions {
+  /** Where the daemon is, such as `http://127.0.0.1:8080`. */
+  server: string;
+  managementToken: string;
+  frontEnd: FrontEnd;
+  /** Goes into the audit record of every change made through this client; at most 200 characters. */
+  reason?: string | undefined;
+  timeoutMs: number;
+  /** Handed in so that the caller decides how to connect (TCP, unix socket, a test's double). */
+  fetch: typeof fetch;
+}
+
+/** One page of a list, and the cursor of the next one or null. */
+export interface Page<T> {
+  items: T[];
+  next: string | null;
+  total: number | null;
+}
+
+/**
+ * The management API, typed. Every method throws `ApiError` when the daemon refuses and `Unreachable`
+ * when it does not answer.
+ */
+export class ManagementClient {
+  readonly #options: ClientOptions;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  createProject(body: ProjectCreate) {
+    return this.#json<WireProject>('POST', '/manage/projects', body);
+  }
+  projects(query: ProjectQuery = {}) {
+    return this.#page<WireProject>('/manage/projects', query);
+  }
+  project(id: string) {
+    return this.#json<WireProject>('GET', `/manage/projects/${encodeURIComponent(id)}`);
+  }
+  updateProject(id: string, body: ProjectPatch) {
+    return this.#json<WireProject>('PATCH', `/manage/projects/${encodeURIComponent(id)}`, body);
+  }
+  revokeTokensOf(projectId: string) {
+    return this.#json<WireTokensRevoked>('POST', `/manage/projects/${encodeURIComponent(projectId)}/tokens/revoke`);
+  }
+  createToken(body: TokenCreate) {
+    return this.#json<WireTokenCreated>('POST', '/manage/tokens', body);
+  }
+  tokens(query: TokenQuery = {}) {
+    return this.#page<WireToken>('/manage/tokens', query);
+  }
+  token(id: string) {
+    return this.#json<WireToken>('GET', `/manage/tokens/${encodeURIComponent(id)}`);
+  }
+  setTokenActive(id: string, isActive: boolean) {
+    return this.#json<WireToken>('PATCH', `/manage/tokens/${encodeURIComponent(id)}`, { is_active: isActive });
+  }
+  revokeToken(id: string) {
+    return this.#json<WireMessage>('DELETE', `/manage/tokens/${encodeURIComponent(id)}`);
+  }
+  lookUpToken(secret: string) {
+    return this.#json<WireToken>('POST', '/manage/tokens/lookup', { token: secret });
+  }
+  migrations() {
+    return this.#json<WireMigrations>('GET', '/manage/migrations');
+  }
+  migrateUp() {
+    return this.#json<WireMigrations>('POST', '/manage/migrations/up');
+  }
+
+  async #json<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await this.#send(method, path, body);
+    return (await response.json()) as T;
+  }
+
+  async #page<T>(path: string, query: Record<string, string | undefined>): Promise<Page<T>> {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const search = new URLSearchParams(given).toString();
+    const response = await this.#send('GET', search === '' ? path : `${path}?${search}`);
+    const next = /<([^>]*)>;\s*rel="next"/.exec(response.headers.get('link') ?? '');
+    const total = response.headers.get('x-total-count');
+    return {
+      items: (await response.json()) as T[],
+      next: next?.[1] === undefined ? null : new URL(next[1], 'http://daemon').searchParams.get('cursor'),
+      total: total === null ? null : Number(total),
+    };
+  }
+
+  async #send(method: string, path: string, body?: unknown): Promise<Response> {
+    const { server, managementToken, frontEnd, reason, timeoutMs } = this.#options;
+    const headers: Record<string, string> = {
+      authorization: `Bearer ${managementToken}`,
+      'x-llmp-actor': frontEnd,
+      accept: 'application/json',
+    };
+    // Percent-encoded, because fetch refuses header values beyond Latin-1.
+    if (reason !== undefined) headers['x-audit-reason'] = encodeURIComponent(reason);
+    if (body !== undefined) headers['content-type'] = 'application/json';
+
+    let response: Response;
+    try {
+      response = await this.#options.fetch(new URL(path, server), {
+        method,
+        headers,
+        redirect: 'error', // The management token must not travel to wherever a redirect points.
+        signal: AbortSignal.timeout(timeoutMs),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+    } catch (error) {
+      throw new Unreachable(connectionProblem(error), { cause: error });
+    }
+    if (!response.ok) throw await refusalOf(response);
+    return response;
+  }
+}
+
+async function refusalOf(response: Response): Promise<ApiError> {
+  const problem = (await response.json().catch(() => ({}))) as Partial<WireProblem>;
+  const retryAfter = response.headers.get('retry-after');
+  return new ApiError(
+    response.status,
+    problem.code ?? 'unknown',
+    problem.error ?? `the server answered ${response.status} without saying why; is this llmp?`,
+    problem.request_id ?? null,
+    retryAfter === null ? null : Number(retryAfter),
+  );
+}
+
+function connectionProblem(error: unknown): string {
+  if (!(error instanceof Error)) return 'no answer';
+  if (error.name === 'TimeoutError') return 'no answer in time';
+  const cause = error.cause as { code?: string; message?: string } | undefined;
+  return cause?.code ?? cause?.message ?? error.message;
+}

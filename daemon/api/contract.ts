@@ -1,0 +1,23 @@
+/** The management API's wire types, inferred from the schemas, and the headers that go with them. Types only: nothing here costs a start. */
+import type * as z from 'zod';
+import type * as schemas from './schemas.js';
+
+export type WireProject = z.infer<typeof schemas.project>;
+export type WireToken = z.infer<typeof schemas.token>;
+export type WireTokenCreated = z.infer<typeof schemas.tokenCreated>;
+export type WireTokensRevoked = z.infer<typeof schemas.tokensRevoked>;
+export type WireMessage = z.infer<typeof schemas.message>;
+export type WireMigrations = z.infer<typeof schemas.migrations>;
+export type WireProblem = z.infer<typeof schemas.problem>;
+export type WireTokenState = WireToken['state'];
+
+export type ProjectCreate = z.infer<typeof schemas.projectCreate>;
+export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
+export type TokenCreate = z.infer<typeof schemas.tokenCreate>;
+
+/** Query names and values as they are written on the wire. */
+export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;
+export type TokenQuery = Partial<Record<keyof z.input<typeof schemas.tokenQuery>, string>>;
+
+/** Which front end acts, for the audit record. */
+export type FrontEnd = 'cli' | 'tui' | 'admin';

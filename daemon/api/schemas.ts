@@ -1,0 +1,125 @@
+/**
+ * The wire shapes of the management API, declared once: what a request may carry and what an answer
+ * does carry. Types (contract.ts), validation (daemon/http) and error messages come from here; a
+ * field's description is the sentence a refusal uses to say what would have been accepted.
+ */
+import * as z from 'zod';
+
+const wholeNumber = (from: number, to: number) =>
+  z.int().min(from).max(to).describe(`a whole number from ${from} to ${to}`);
+
+// Control characters would let a name forge log lines or drive an operator's terminal.
+const NAME = /^(?=.*\S)[^\p{Cc}\p{Zl}\p{Zp}]+$/u;
+const name = z
+  .string()
+  .min(1)
+  .max(100)
+  .regex(NAME)
+  .describe('1 to 100 characters, not only spaces, without control characters');
+
+const id = z.string().min(1).max(64).describe('an id');
+const timestamp = z.iso.datetime().describe('an RFC 3339 timestamp in UTC, such as 2030-01-31T12:00:00Z');
+
+// It becomes part of a header line, so nothing but visible ASCII.
+const upstreamKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,512}$/)
+  .describe('the upstream key: 1 to 512 visible ASCII characters');
+
+const flag = z.boolean().describe('true or false');
+
+export const projectCreate = z.strictObject({ name, api_key: upstreamKey });
+
+export const projectPatch = z.strictObject({
+  name: name.optional(),
+  api_key: upstreamKey.optional(),
+  is_active: flag.optional(),
+});
+
+export const MAX_DURATION_HOURS = 8760;
+
+export const tokenCreate = z.strictObject({
+  project_id: id,
+  duration_hours: wholeNumber(1, MAX_DURATION_HOURS).optional(),
+  duration_minutes: wholeNumber(1, MAX_DURATION_HOURS * 60).optional(),
+  max_requests: wholeNumber(0, 2_147_483_647).optional(),
+  name: name.optional(),
+});
+
+export const tokenPatch = z.strictObject({ is_active: flag });
+
+export const tokenLookup = z.strictObject({ token: z.string().min(1).max(200).describe('a secret, sk-wt-…') });
+
+export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'] as const;
+const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'] as const;
+export const TOKEN_SORTS = SORT_FIELDS.flatMap((field) => [field, `-${field}`] as const);
+
+const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
+  z.enum(values).describe(`one of ${values.join(', ')}`);
+const queryFlag = z
+  .enum(['true', 'false'])
+  .transform((text) => text === 'true')
+  .describe('true or false');
+const queryNumber = (from: number, to: number) =>
+  z
+    .string()
+    .regex(/^\d{1,10}$/)
+    .transform(Number)
+    .pipe(z.int().min(from).max(to))
+    .describe(`a whole number from ${from} to ${to}`);
+
+const paging = {
+  limit: queryNumber(1, 1000).optional(),
+  cursor: z.string().min(1).max(1000).describe('the cursor of a Link header').optional(),
+};
+
+export const projectQuery = z.strictObject({ ...paging, is_active: queryFlag.optional() });
+
+export const tokenQuery = z.strictObject({
+  ...paging,
+  project_id: id.optional(),
+  active_only: queryFlag.optional(),
+  state: oneOf(TOKEN_STATES).optional(),
+  expires_after: timestamp.optional(),
+  expires_before: timestamp.optional(),
+  used_over: queryNumber(0, 100).describe('a percentage from 0 to 100').optional(),
+  q: z.string().min(1).max(100).describe('1 to 100 characters').optional(),
+  sort: oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]).optional(),
+});
+
+export const project = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  is_active: z.boolean(),
+  api_key_hint: z.string(),
+  created_at: timestamp,
+  updated_at: timestamp,
+  deactivated_at: timestamp.nullable(),
+});
+
+export const token = z.strictObject({
+  id: z.string(),
+  project_id: z.string(),
+  name: z.string().nullable(),
+  is_active: z.boolean(),
+  state: z.enum(TOKEN_STATES),
+  expires_at: timestamp,
+  max_requests: z.int(),
+  request_count: z.int(),
+  cache_hit_count: z.int(),
+  created_at: timestamp,
+  last_used_at: timestamp.nullable(),
+  obfuscated: z.string(),
+});
+
+export const tokenCreated = token.extend({ token: z.string() });
+export const message = z.strictObject({ message: z.string() });
+export const tokensRevoked = message.extend({ revoked_count: z.int() });
+
+export const migrations = z.strictObject({
+  current: z.string().nullable(),
+  pending: z.array(z.string()),
+  applied: z.array(z.strictObject({ name: z.string(), applied_at: timestamp })),
+});
+
+export const problem = z.strictObject({ error: z.string(), code: z.string(), request_id: z.string() });

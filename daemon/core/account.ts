@@ -1,0 +1,88 @@
+import type { KnownToken } from './ports.js';
+import type { Pass } from './admission.js';
+
+/** What a read of the database said about a token. Replaced whole, never edited. */
+export interface Known extends KnownToken {
+  /** From here on (monotonic) it must be read again before it is believed. */
+  recheckAtMs: number;
+}
+
+/**
+ * What this instance holds of one token. The remembered state (`known`), the lease and the unsettled uses
+ * are three things: forgetting touches the first only.
+ */
+export class Account {
+  known: Known | null = null;
+
+  // The lease: units of a cap that the database has set aside for this instance.
+  /** Units in hand, not yet drawn. */
+  units = 0;
+  /** Units asked for in the tick that is under way. */
+  taking = 0;
+  /** Whether the next tick shall ask for units. */
+  wantsUnits = false;
+  /** Whether the next tick shall give the unspent units back. */
+  givesBack = false;
+  /** Units the database had left to give when last heard of. */
+  left = 0;
+  /** Until then (monotonic) the database need not be asked: it had none left. */
+  exhaustedUntilMs = 0;
+  waiters: { resolve: () => void; reject: (reason: Error) => void }[] = [];
+
+  // Counted here, not yet in the database.
+  uses = 0;
+  hits = 0;
+  /** Part of a tick whose commit is not known yet. */
+  settlingUses = 0;
+  settlingHits = 0;
+  lastUsedAtMs = 0;
+
+  readonly inFlight = new Set<Pass>();
+  /** Set by each use, cleared by the eviction's hand when it passes by. */
+  recentlyUsed = true;
+
+  constructor(
+    readonly digest: string,
+    readonly tokenId: string,
+    readonly projectId: string,
+    /** A token's cap never changes, so it may outlive what is remembered. */
+    readonly isCapped: boolean,
+  ) {}
+
+  /** Holding units, counts or requests that would be lost with it. */
+  get isBusy(): boolean {
+    return (
+      this.units > 0 ||
+      this.taking > 0 ||
+      this.uses > 0 ||
+      this.hits > 0 ||
+      this.settlingUses > 0 ||
+      this.settlingHits > 0 ||
+      this.inFlight.size > 0 ||
+      this.waiters.length > 0
+    );
+  }
+
+  wake(): void {
+    const { waiters } = this;
+    this.waiters = [];
+    for (const waiter of waiters) waiter.resolve();
+  }
+
+  fail(reason: Error): void {
+    const { waiters } = this;
+    this.waiters = [];
+    for (const waiter of waiters) waiter.reject(reason);
+  }
+}
+
+const MOST_LEASED = 256;
+const SHARE_OF_REST = 16;
+
+/**
+ * How many units an instance may hold of a cap of which `left` are free: few when few are left, so that
+ * what a kill costs, and what other instances cannot have, stays a small share.
+ */
+export function leaseTarget(left: number): number {
+  return Math.max(1, Math.min(MOST_LEASED, Math.floor(left / SHARE_OF_REST)));
+}

@@ -1,0 +1,327 @@
+/**
+ * # Admission
+ *
+ * Decides whether a request that bears a secret may pass, without asking the database for a token it knows.
+ *
+ * **Remember.** A secret's digest leads to an account: what the database said of its token and project,
+ * with the decrypted upstream key. Simultaneous first requests share one read. What was read is kept only if no
+ * change touched its token or project since the read began, and is read again after 30 s at the latest.
+ *
+ * **Check, then draw.** `admit` checks (a) exists and is active, (b) not expired, (c) project active, (d) a unit of
+ * the cap is free, in this order (specification 5.3), and begins again at (a) after whatever it had to
+ * wait for. `draw` takes the unit when forwarding is decided, with the same checks, in one go: on one
+ * thread nothing comes in between. An answer from the cache, or a refusal, never draws.
+ *
+ * **Leases.** The units of a cap are set aside in the database before they are drawn (settlement.ts), so
+ * the cap holds whatever is killed when.
+ *
+ * **Forget on change.** A committed change reaches `apply` before its operator gets the answer. What it touches is
+ * forgotten, and a revocation or deactivation ends what is in flight, by its kind: a reactivation right behind it
+ * saves nobody.
+ *
+ * **The database is away.** What was verified stays usable for `staleLimitMs` after this instance last knew itself up to
+ * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`.
+ */
+import { Account, type Known } from './account.js';
+import type { Change, Clock, KnownToken, Ledger, Log, TokenLookup } from './ports.js';
+import { StoreUnavailable } from './ports.js';
+import { limitReached, projectInactive, type Refusal, unauthorized, unavailable } from './refusal.js';
+import { Remembered } from './remembered.js';
+import { Settlement } from './settlement.js';
+import { digestOf, isWellFormedSecret } from './token.js';
+
+const RECHECK_AFTER_MS = 30_000;
+const RECHECK_WHILE_AWAY_MS = 1_000;
+
+/** Permission for one request, from its admission to its end. */
+export class Pass {
+  readonly tokenId: string;
+  readonly projectId: string;
+  readonly obfuscated: string;
+  readonly upstreamKey: string;
+  readonly expiresAtMs: number;
+  /** Whether its use was counted. */
+  isDrawn = false;
+  /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
+  ended: Refusal | null = null;
+  /** Told at that moment; set by whoever carries the request. */
+  onEnded: ((refusal: Refusal) => void) | null = null;
+
+  constructor(
+    readonly account: Account,
+    known: Known,
+  ) {
+    this.tokenId = account.tokenId;
+    this.projectId = account.projectId;
+    this.obfuscated = known.token.obfuscated;
+    this.upstreamKey = known.upstreamKey;
+    this.expiresAtMs = known.token.expiresAtMs;
+  }
+
+  /** Uses of the cap that are left, at least; null when unlimited. */
+  get remaining(): number | null {
+    return this.account.isCapped ? this.account.units + this.account.left : null;
+  }
+}
+
+/** A read that has begun; the ids of what changed since make its result worthless. */
+interface Read {
+  changed: Set<string>;
+  done: Promise<void>;
+}
+
+export interface AdmissionOptions {
+  lookup: TokenLookup;
+  ledger: Ledger;
+  clock: Clock;
+  log: Log;
+  instanceId: string;
+  staleLimitMs: number;
+  mostAccounts?: number;
+}
+
+export class Admission {
+  readonly #lookup: TokenLookup;
+  readonly #clock: Clock;
+  readonly #staleLimitMs: number;
+  readonly #remembered: Remembered;
+  readonly #settlement: Settlement;
+  readonly #reads = new Map<string, Read>();
+  /** When this instance last knew every change made so far: it alone makes them, so at each word from the database. */
+  #upToDateAtMs: number;
+
+  /** Enrol the instance in the ledger first. */
+  constructor(options: AdmissionOptions) {
+    this.#lookup = options.lookup;
+    this.#clock = options.clock;
+    this.#staleLimitMs = options.staleLimitMs;
+    this.#remembered = new Remembered(options.clock, options.mostAccounts);
+    this.#upToDateAtMs = options.clock.monotonic();
+    this.#settlement = new Settlement({
+      ...options,
+      onContact: () => {
+        this.#upToDateAtMs = this.#clock.monotonic();
+      },
+    });
+  }
+
+  /**
+   * Admits a request bearing `secret`, and keeps it registered as in flight until `finish`.
+   *
+   * Answers at once for a token that is remembered; otherwise it waits for one read, or for a unit of the cap.
+   *
+   * @param secret the presented value; neither stored nor logged.
+   * @throws {Refusal} (or rejects with) `unauthorized`, `project_inactive`, `request_limit_reached`, `unavailable`.
+   */
+  admit(secret: string): Pass | Promise<Pass> {
+    if (!isWellFormedSecret(secret)) throw unauthorized();
+    const digest = digestOf(secret);
+    const account = this.#believed(digest);
+    return account && this.#check(account) ? this.#enter(account) : this.#admitAfterWaiting(digest);
+  }
+
+  async #admitAfterWaiting(digest: string): Promise<Pass> {
+    for (;;) {
+      const account = this.#believed(digest);
+      if (account === undefined) {
+        if (this.#remembered.isMissing(digest)) throw unauthorized();
+        await this.#read(digest);
+      } else if (this.#check(account)) {
+        return this.#enter(account);
+      } else {
+        await this.#settlement.unitsFor(account);
+      }
+    }
+  }
+
+  /**
+   * Counts the pass's use; the caller forwards in the same turn. A use stays counted when the upstream
+   * then fails: a failing provider must not hand out free tries.
+   *
+   * @returns a promise only when it has to wait.
+   * @throws {Refusal} as `admit`, or the one the pass was ended with.
+   */
+  draw(pass: Pass): undefined | Promise<void> {
+    return this.#tryDraw(pass) ? undefined : this.#drawAfterWaiting(pass);
+  }
+
+  async #drawAfterWaiting(pass: Pass): Promise<void> {
+    const { account } = pass;
+    do {
+      if (this.#believed(account.digest)) await this.#settlement.unitsFor(account);
+      else await this.#read(account.digest);
+    } while (!this.#tryDraw(pass));
+  }
+
+  #tryDraw(pass: Pass): boolean {
+    if (pass.ended) throw pass.ended;
+    const { account } = pass;
+    if (!this.#believed(account.digest) || !isKnown(account)) {
+      if (this.#remembered.isMissing(account.digest)) throw unauthorized();
+      return false;
+    }
+    if (!this.#check(account)) return false;
+    if (account.isCapped) account.units -= 1;
+    this.#settlement.countUse(account);
+    pass.isDrawn = true;
+    return true;
+  }
+
+  /** The request has ended, however it did. */
+  finish(pass: Pass): void {
+    pass.onEnded = null;
+    pass.account.inFlight.delete(pass);
+  }
+
+  /** A change was committed, here or elsewhere. */
+  apply(change: Change): void {
+    for (const read of this.#reads.values()) {
+      read.changed.add(change.projectId);
+      if (change.tokenId !== null) read.changed.add(change.tokenId);
+    }
+    const end = ENDS[change.kind];
+    for (const account of this.#accountsOf(change)) {
+      account.known = null;
+      if (end) for (const pass of account.inFlight) endPass(pass, end());
+    }
+  }
+
+  /** A token was created here: makes it known, so that it works even if the database goes away now. */
+  async prepare(digest: string): Promise<void> {
+    this.#reads.get(digest)?.changed.add(digest);
+    this.#remembered.clearMissing(digest);
+    await this.#read(digest).catch(() => undefined); // Its first request reads it then.
+  }
+
+  /** Uses and hits of a token that the database does not show yet. */
+  unsettled(tokenId: string): { uses: number; hits: number; lastUsedAtMs: number } {
+    const account = this.#remembered.byTokenId(tokenId);
+    if (!account) return { uses: 0, hits: 0, lastUsedAtMs: 0 };
+    return {
+      uses: account.uses + account.settlingUses,
+      hits: account.hits + account.settlingHits,
+      lastUsedAtMs: account.lastUsedAtMs,
+    };
+  }
+
+  /** @see Settlement.between */
+  between<T>(read: () => Promise<T>): Promise<T> {
+    return this.#settlement.between(read);
+  }
+
+  /** How many tokens are remembered, and how many requests are in flight. */
+  get size(): { accounts: number; inFlight: number } {
+    let inFlight = 0;
+    for (const account of this.#remembered.all()) inFlight += account.inFlight.size;
+    return { accounts: this.#remembered.size, inFlight };
+  }
+
+  /** At shutdown, when nothing is in flight any more. */
+  retire(): Promise<void> {
+    return this.#settlement.retire(this.#remembered.all());
+  }
+
+  /** The account of a digest, if what is remembered of it may be believed now. */
+  #believed(digest: string): KnownAccount | undefined {
+    const account = this.#remembered.byDigest(digest);
+    return account && isKnown(account) && this.#clock.monotonic() < account.known.recheckAtMs ? account : undefined;
+  }
+
+  /**
+   * Checks (a) to (d).
+   *
+   * @returns false when only a unit of the cap is missing and may yet come.
+   */
+  #check(account: KnownAccount): boolean {
+    const { token, projectIsActive } = account.known;
+    if (!token.isActive) throw unauthorized();
+    if (this.#clock.now() >= token.expiresAtMs) throw unauthorized();
+    if (!projectIsActive) throw projectInactive();
+    if (!account.isCapped || account.units > 0) return true;
+    if (this.#clock.monotonic() < account.exhaustedUntilMs) throw limitReached();
+    return false;
+  }
+
+  #enter(account: KnownAccount): Pass {
+    const pass = new Pass(account, account.known);
+    account.inFlight.add(pass);
+    account.recentlyUsed = true;
+    return pass;
+  }
+
+  /** Reads a digest once for all who wait for it. Whether anything came of it, the caller sees when it looks again. */
+  #read(digest: string): Promise<void> {
+    let read = this.#reads.get(digest);
+    if (!read) {
+      const changed = new Set<string>();
+      const done = this.#readInto(digest, changed).finally(() => this.#reads.delete(digest));
+      read = { changed, done };
+      this.#reads.set(digest, read);
+    }
+    return read.done;
+  }
+
+  async #readInto(digest: string, changed: ReadonlySet<string>): Promise<void> {
+    const begunAtMs = this.#clock.monotonic();
+    try {
+      const found = await this.#lookup.byDigest(digest);
+      this.#upToDateAtMs = Math.max(this.#upToDateAtMs, begunAtMs);
+      if (found === null) {
+        // Unless it was created while we looked.
+        if (changed.size === 0) this.#remembered.setMissing(digest);
+      } else if (!changed.has(found.token.id) && !changed.has(found.token.projectId)) {
+        this.#keep(digest, found, begunAtMs);
+      }
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || !this.#extend(digest)) throw unavailable(error);
+    }
+  }
+
+  #keep(digest: string, found: KnownToken, readAtMs: number): void {
+    const { token } = found;
+    let account = this.#remembered.byDigest(digest);
+    if (!account) {
+      account = new Account(digest, token.id, token.projectId, token.maxRequests > 0);
+      // The database's word on what is left; afterwards each take brings newer news than a read could.
+      account.left = Math.max(0, token.maxRequests - found.reserved);
+      for (const idle of this.#remembered.add(account)) this.#settlement.giveBack(idle);
+    }
+    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS };
+  }
+
+  /** The database is away: what was verified is believed a little longer, up to the limit. */
+  #extend(digest: string): boolean {
+    const account = this.#remembered.byDigest(digest);
+    const now = this.#clock.monotonic();
+    if (!account?.known || now >= this.#upToDateAtMs + this.#staleLimitMs) return false;
+    account.known = { ...account.known, recheckAtMs: now + RECHECK_WHILE_AWAY_MS };
+    return true;
+  }
+
+  *#accountsOf(change: Change): Iterable<Account> {
+    if (change.tokenId !== null) {
+      const account = this.#remembered.byTokenId(change.tokenId);
+      if (account) yield account;
+      return;
+    }
+    for (const account of this.#remembered.all()) if (account.projectId === change.projectId) yield account;
+  }
+}
+
+type KnownAccount = Account & { known: Known };
+
+function isKnown(account: Account): account is KnownAccount {
+  return account.known !== null;
+}
+
+/** The changes that end what is in flight, and the answer for a client that has not been sent one yet. */
+const ENDS: Partial<Record<Change['kind'], () => Refusal>> = {
+  'token.revoked': unauthorized,
+  'tokens.revoked': unauthorized,
+  'project.deactivated': projectInactive,
+};
+
+function endPass(pass: Pass, refusal: Refusal): void {
+  pass.ended = refusal;
+  pass.onEnded?.(refusal);
+}

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+
+/** Who acts, and in which request: what every audit record says beside the change itself. */
+export interface Caller {
+  actor: 'management' | 'admin' | 'cli' | 'tui' | 'system';
+  requestId: string | null;
+  clientIp: string | null;
+  reason: string | null;
+}
+
+export type AuditAction =
+  | 'project.create'
+  | 'project.update'
+  | 'project.delete_refused'
+  | 'token.create'
+  | 'token.revoke'
+  | 'token.reactivate'
+  | 'token.revoke_all'
+  | 'migrations.up';
+
+/** One line of the audit log. It never holds a secret: tokens appear by id and in their obfuscated form. */
+export interface AuditRecord {
+  id: string;
+  timeMs: number;
+  action: AuditAction;
+  actor: Caller['actor'];
+  outcome: 'success' | 'denied' | 'error';
+  projectId: string | null;
+  tokenId: string | null;
+  obfuscated: string | null;
+  requestId: string | null;
+  clientIp: string | null;
+  reason: string | null;
+  count: number | null;
+  details: Record<string, unknown> | null;
+}
+
+export type AuditSubject = Pick<AuditRecord, 'action'> &
+  Partial<Pick<AuditRecord, 'projectId' | 'tokenId' | 'obfuscated' | 'count' | 'details'>>;
+
+export function auditRecord(
+  subject: AuditSubject,
+  caller: Caller,
+  outcome: AuditRecord['outcome'],
+  timeMs: number,
+): AuditRecord {
+  return {
+    projectId: null,
+    tokenId: null,
+    obfuscated: null,
+    count: null,
+    details: null,
+    ...subject,
+    ...caller,
+    id: randomUUID(),
+    timeMs,
+    outcome,
+  };
+}

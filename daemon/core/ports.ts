@@ -1,0 +1,188 @@
+/** What the core asks of the outside. Each port is implemented in daemon/store, daemon/log.ts or daemon/compose.ts. */
+import type { AuditRecord } from './audit.js';
+import type { Project, Token, TokenState } from './token.js';
+
+export interface Clock {
+  /** Wall time in ms since the epoch: expiry and time stamps. */
+  now(): number;
+  /** ms on a clock that never jumps: ages, windows, waits. */
+  monotonic(): number;
+  /** Runs `action` once after `ms`, unless the returned function is called before. Does not keep the process alive. */
+  after(ms: number, action: () => void): () => void;
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+export type Log = Record<LogLevel, (message: string, fields?: Record<string, unknown>) => void>;
+
+/** The database cannot be reached, is full, locked or not migrated. Carries no bind values. */
+export class StoreUnavailable extends Error {
+  override name = 'StoreUnavailable';
+}
+
+/** A value that must be unique is taken. */
+export class StoreConflict extends Error {
+  override name = 'StoreConflict';
+}
+
+// ---- admission -----------------------------------------------------------------------------------------------
+
+/** A token with all that admitting a request takes. */
+export interface KnownToken {
+  token: Token;
+  /** Units of the cap that are used or leased, over all instances. Meaningless when unlimited. */
+  reserved: number;
+  projectIsActive: boolean;
+  upstreamKey: string;
+}
+
+export interface TokenLookup {
+  /** @throws {StoreUnavailable} */
+  byDigest(digest: string): Promise<KnownToken | null>;
+}
+
+/** One token's part of a tick. */
+export interface TickRow {
+  tokenId: string;
+  /** Uses drawn since the last tick. Where `leased`, they come out of this instance's lease. */
+  uses: number;
+  hits: number;
+  lastUsedAtMs: number;
+  leased: boolean;
+  /** Units wanted into the lease; fewer may be granted. */
+  take: number;
+  /** Unspent units that leave the lease. */
+  giveBack: number;
+}
+
+export interface Tick {
+  instanceId: string;
+  /** 1, 2, 3 …: the transaction advances the instance's stored number from `seq - 1`, and so happens once or not at all. */
+  seq: number;
+  nowMs: number;
+  rows: readonly TickRow[];
+}
+
+/** What a take brought: the units granted, and how many the database still has to give after it. */
+export interface TakeReport {
+  granted: number;
+  left: number;
+}
+
+/** Counts and leases, as architecture.md's "Exact caps by leases" and "Settle" describe them. */
+export interface Ledger {
+  /** Makes the instance known with `seq` 0. Where no other instance can be alive, what the dead ones held is counted as used. */
+  enrol(instanceId: string, nowMs: number): Promise<void>;
+  /** Commits a tick. After an error its outcome is unknown until `lastSeq` is read. */
+  commit(tick: Tick): Promise<Map<string, TakeReport>>;
+  /** The `seq` of the last tick that was committed. */
+  lastSeq(instanceId: string): Promise<number>;
+  /** Ends the instance: what it still holds counts as used. */
+  retire(instanceId: string): Promise<void>;
+}
+
+// ---- the registry --------------------------------------------------------------------------------------------
+
+export type ChangeKind =
+  | 'project.created'
+  | 'project.updated'
+  | 'project.activated'
+  | 'project.deactivated'
+  | 'token.created'
+  | 'token.revoked'
+  | 'token.reactivated'
+  | 'tokens.revoked';
+
+/** What other instances, and the parts of this one that remember things, must hear about. */
+export interface Change {
+  kind: ChangeKind;
+  projectId: string;
+  tokenId: string | null;
+}
+
+export interface NewProject extends Project {
+  upstreamKey: string;
+}
+
+export interface NewToken extends Token {
+  digest: string;
+}
+
+/** What may change of a project; what is undefined stays. */
+export interface ProjectChanges {
+  name?: string | undefined;
+  upstreamKey?: string | undefined;
+  isActive?: boolean | undefined;
+}
+
+/** A token with what its state depends on beside itself. */
+export interface TokenRow {
+  token: Token;
+  projectIsActive: boolean;
+}
+
+/** A position in a sorted list: the sort value and the id of the last row shown. */
+export interface Position {
+  value: string | number;
+  id: string;
+}
+
+export interface PageRequest {
+  limit: number;
+  after: Position | null;
+}
+
+export interface PageOf<T> {
+  rows: T[];
+  /** Null on the last page. */
+  next: Position | null;
+  total: number;
+}
+
+export interface ProjectFilter {
+  isActive?: boolean | undefined;
+}
+
+export type TokenSortField = 'createdAt' | 'expiresAt' | 'lastUsedAt' | 'requestCount' | 'name';
+
+export interface TokenSort {
+  field: TokenSortField;
+  descending: boolean;
+}
+
+export interface TokenFilter {
+  projectId?: string | undefined;
+  state?: TokenState | undefined;
+  expiresAfterMs?: number | undefined;
+  expiresBeforeMs?: number | undefined;
+  /** Capped tokens of which more than this percentage is used. */
+  usedOverPercent?: number | undefined;
+  /** A part of the name in any case, or the beginning of the id. */
+  text?: string | undefined;
+}
+
+/** One management change. Everything done through it is committed together or not at all. */
+export interface ChangeTransaction {
+  /** Reads the project and keeps others from changing it, or issuing tokens for it, until the end. */
+  lockProject(id: string): Promise<Project | null>;
+  insertProject(project: NewProject): Promise<void>;
+  /** Writes the project as it is to be, and its upstream key if that changes. */
+  updateProject(project: Project, upstreamKey: string | undefined): Promise<void>;
+  token(id: string): Promise<TokenRow | null>;
+  insertToken(token: NewToken): Promise<void>;
+  setTokenActive(id: string, isActive: boolean): Promise<void>;
+  /** @returns how many tokens were active and are not any more. */
+  revokeTokensOf(projectId: string): Promise<number>;
+  /** Must come last: it takes the number that puts this change in its place among all. */
+  recordChange(change: Change, atMs: number): Promise<void>;
+  recordAudit(record: AuditRecord): Promise<void>;
+}
+
+export interface RecordStore {
+  project(id: string): Promise<Project | null>;
+  projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>>;
+  token(id: string): Promise<TokenRow | null>;
+  tokenByDigest(digest: string): Promise<TokenRow | null>;
+  tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;
+  /** @throws {StoreConflict} when a unique value is taken. @throws {StoreUnavailable} when nothing was changed. */
+  change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T>;
+}

@@ -1,0 +1,65 @@
+/**
+ * The closed list of reasons to say no. A refusal carries a message fit for the client; what is only for
+ * the log travels as its cause. Which status a kind becomes is decided in daemon/http/problems.ts, where a
+ * kind without a status does not compile.
+ */
+export type RefusalKind =
+  // the management API
+  | 'invalid_request'
+  | 'management_token_refused'
+  | 'not_found'
+  | 'name_taken'
+  | 'token_for_inactive_project'
+  | 'method_not_allowed'
+  | 'unsupported_media_type'
+  // both
+  | 'project_inactive'
+  | 'unavailable'
+  | 'internal'
+  // the proxy: the request itself
+  | 'malformed_request'
+  | 'unauthorized'
+  | 'request_timeout'
+  | 'body_too_large'
+  | 'uri_too_long'
+  | 'expectation_failed'
+  | 'request_limit_reached'
+  | 'headers_too_large'
+  | 'transfer_coding_not_supported'
+  | 'http_version_not_supported'
+  // the proxy: the upstream
+  | 'upstream_unreachable'
+  | 'upstream_key_rejected'
+  | 'upstream_malformed'
+  | 'upstream_timeout';
+
+export interface RefusalDetails {
+  cause?: unknown;
+  /** Sent as `Retry-After`. */
+  retryAfterSeconds?: number;
+  /** Sent as `Allow`. */
+  allow?: string;
+}
+
+export class Refusal extends Error {
+  override name = 'Refusal';
+  readonly retryAfterSeconds: number | undefined;
+  readonly allow: string | undefined;
+
+  constructor(
+    readonly kind: RefusalKind,
+    message: string,
+    details: RefusalDetails = {},
+  ) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.retryAfterSeconds = details.retryAfterSeconds;
+    this.allow = details.allow;
+  }
+}
+
+// Made anew for each use: a shared error object would carry the first caller's stack and cause.
+export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
+export const projectInactive = () => new Refusal('project_inactive', 'project is inactive');
+export const limitReached = () => new Refusal('request_limit_reached', 'token request limit reached');
+export const unavailable = (cause?: unknown) =>
+  new Refusal('unavailable', 'temporarily unavailable', { cause, retryAfterSeconds: 1 });

@@ -1,0 +1,318 @@
+/** Projects and tokens: every management change, its place among the changes and its audit record, committed together. */
+import { randomUUID } from 'node:crypto';
+import type { Admission } from './admission.js';
+import { auditRecord, type AuditSubject, type Caller } from './audit.js';
+import type {
+  Change,
+  ChangeTransaction,
+  Clock,
+  PageOf,
+  PageRequest,
+  ProjectChanges,
+  ProjectFilter,
+  RecordStore,
+  TokenFilter,
+  TokenRow,
+  TokenSort,
+} from './ports.js';
+import { StoreConflict, StoreUnavailable } from './ports.js';
+import { Refusal, unavailable } from './refusal.js';
+import {
+  digestOf,
+  isWellFormedSecret,
+  mintSecret,
+  obfuscate,
+  type Project,
+  stateOf,
+  type Token,
+  type TokenState,
+} from './token.js';
+
+export const DEFAULT_LIFETIME_MS = 24 * 3_600_000;
+
+export interface ProjectDraft {
+  name: string;
+  upstreamKey: string;
+}
+
+export interface TokenDraft {
+  projectId: string;
+  lifetimeMs: number;
+  /** 0 = unlimited. */
+  maxRequests: number;
+  name: string | null;
+}
+
+/** A token as it is shown: with all uses counted so far, and the state they put it in. */
+export interface ShownToken extends Token {
+  state: TokenState;
+}
+
+/** What a change did: the value for its caller, what others must hear (nothing, if it changed nothing), what the audit log keeps. */
+interface Done<T> {
+  value: T;
+  change: Change | null;
+  audit: AuditSubject;
+}
+
+const projectNotFound = () => new Refusal('not_found', 'project not found');
+const tokenNotFound = () => new Refusal('not_found', 'token not found');
+
+export class Registry {
+  constructor(
+    private readonly store: RecordStore,
+    private readonly admission: Admission,
+    private readonly clock: Clock,
+  ) {}
+
+  // ---- projects
+
+  async createProject(draft: ProjectDraft, caller: Caller): Promise<Project> {
+    const now = this.clock.now();
+    const project: Project = {
+      id: randomUUID(),
+      name: draft.name,
+      isActive: true,
+      apiKeyHint: hintOf(draft.upstreamKey),
+      createdAtMs: now,
+      updatedAtMs: now,
+      deactivatedAtMs: null,
+    };
+    const attempt = { action: 'project.create', projectId: project.id, details: { name: draft.name } } as const;
+    return this.#change({ ...attempt, projectId: null }, caller, async (tx) => {
+      await tx.insertProject({ ...project, upstreamKey: draft.upstreamKey });
+      return { value: project, change: change('project.created', project.id), audit: attempt };
+    });
+  }
+
+  async updateProject(id: string, changes: ProjectChanges, caller: Caller): Promise<Project> {
+    const attempt = { action: 'project.update', projectId: id } as const;
+    return this.#change(attempt, caller, async (tx) => {
+      const before = await tx.lockProject(id);
+      if (!before) throw projectNotFound();
+      const after = applied(before, changes, this.clock.now());
+      await tx.updateProject(after, changes.upstreamKey);
+      return {
+        value: after,
+        change: change(kindOf(before, after), id),
+        audit: { ...attempt, details: difference(before, after, changes) },
+      };
+    });
+  }
+
+  async project(id: string): Promise<Project> {
+    const project = await reading(this.store.project(id));
+    if (!project) throw projectNotFound();
+    return project;
+  }
+
+  projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
+    return reading(this.store.projects(filter, page));
+  }
+
+  /** Records that somebody tried. `requested` is whatever stood where an id belongs. */
+  async refuseProjectDeletion(requested: string, caller: Caller): Promise<never> {
+    const why = 'projects cannot be deleted; deactivate instead';
+    await this.#recordRefusal({ action: 'project.delete_refused', details: { requested } }, caller, why);
+    throw new Refusal('method_not_allowed', why, { allow: 'GET, PATCH' });
+  }
+
+  // ---- tokens
+
+  /** @returns the token and its secret, which exists nowhere else from then on. */
+  async issueToken(draft: TokenDraft, caller: Caller): Promise<{ token: ShownToken; secret: string }> {
+    const secret = mintSecret();
+    const now = this.clock.now();
+    const token: Token = {
+      id: randomUUID(),
+      projectId: draft.projectId,
+      name: draft.name,
+      isActive: true,
+      expiresAtMs: now + draft.lifetimeMs,
+      maxRequests: draft.maxRequests,
+      requestCount: 0,
+      cacheHitCount: 0,
+      createdAtMs: now,
+      lastUsedAtMs: null,
+      obfuscated: obfuscate(secret),
+    };
+    const attempt = {
+      action: 'token.create',
+      projectId: draft.projectId,
+      details: {
+        name: draft.name,
+        duration_minutes: draft.lifetimeMs / 60_000,
+        max_requests: draft.maxRequests,
+      },
+    } as const;
+    const digest = digestOf(secret);
+    await this.#change(attempt, caller, async (tx) => {
+      const project = await tx.lockProject(draft.projectId);
+      if (!project) throw projectNotFound();
+      if (!project.isActive) {
+        throw new Refusal('token_for_inactive_project', 'cannot generate tokens for inactive project');
+      }
+      await tx.insertToken({ ...token, digest });
+      return {
+        value: undefined,
+        change: change('token.created', project.id, token.id),
+        audit: { ...attempt, tokenId: token.id, obfuscated: token.obfuscated },
+      };
+    });
+    await this.admission.prepare(digest);
+    return { token: { ...token, state: 'active' }, secret };
+  }
+
+  revokeToken(id: string, caller: Caller): Promise<ShownToken> {
+    return this.#setTokenActive(id, false, caller);
+  }
+
+  reactivateToken(id: string, caller: Caller): Promise<ShownToken> {
+    return this.#setTokenActive(id, true, caller);
+  }
+
+  /** Doing it again succeeds and is recorded again: an operator who wants a token dead must not be told no. */
+  async #setTokenActive(id: string, isActive: boolean, caller: Caller): Promise<ShownToken> {
+    const attempt = { action: isActive ? 'token.reactivate' : 'token.revoke', tokenId: id } as const;
+    const row = await this.#change(attempt, caller, async (tx) => {
+      const found = await tx.token(id);
+      if (!found) throw tokenNotFound();
+      const { token } = found;
+      if (token.isActive !== isActive) await tx.setTokenActive(id, isActive);
+      return {
+        value: { ...found, token: { ...token, isActive } },
+        change: change(isActive ? 'token.reactivated' : 'token.revoked', token.projectId, id),
+        audit: { ...attempt, projectId: token.projectId, obfuscated: token.obfuscated },
+      };
+    });
+    return this.#shown(row);
+  }
+
+  /** @returns how many tokens changed. */
+  async revokeTokensOf(projectId: string, caller: Caller): Promise<number> {
+    const attempt = { action: 'token.revoke_all', projectId } as const;
+    return this.#change(attempt, caller, async (tx) => {
+      if (!(await tx.lockProject(projectId))) throw projectNotFound();
+      const count = await tx.revokeTokensOf(projectId);
+      return { value: count, change: change('tokens.revoked', projectId), audit: { ...attempt, count } };
+    });
+  }
+
+  async token(id: string): Promise<ShownToken> {
+    return this.#found(() => this.store.token(id));
+  }
+
+  async tokenOfSecret(secret: string): Promise<ShownToken> {
+    if (!isWellFormedSecret(secret)) throw tokenNotFound();
+    return this.#found(() => this.store.tokenByDigest(digestOf(secret)));
+  }
+
+  async tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest): Promise<PageOf<ShownToken>> {
+    const found = await reading(this.admission.between(() => this.store.tokens(filter, sort, page, this.clock.now())));
+    return { ...found, rows: found.rows.map((row) => this.#shown(row)) };
+  }
+
+  async #found(read: () => Promise<TokenRow | null>): Promise<ShownToken> {
+    const row = await reading(this.admission.between(read));
+    if (!row) throw tokenNotFound();
+    return this.#shown(row);
+  }
+
+  #shown({ token, projectIsActive }: TokenRow): ShownToken {
+    const { uses, hits, lastUsedAtMs } = this.admission.unsettled(token.id);
+    const counted: Token = {
+      ...token,
+      requestCount: token.requestCount + uses,
+      cacheHitCount: token.cacheHitCount + hits,
+      lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
+    };
+    return { ...counted, state: stateOf(counted, projectIsActive, this.clock.now()) };
+  }
+
+  /** The schema was brought up to date; the migrations themselves are not this class's matter. */
+  async recordMigrations(names: readonly string[], caller: Caller): Promise<void> {
+    if (names.length === 0) return;
+    const record = auditRecord({ action: 'migrations.up', details: { names } }, caller, 'success', this.clock.now());
+    await reading(this.store.change((tx) => tx.recordAudit(record)));
+  }
+
+  // ---- every change goes through here
+
+  async #change<T>(
+    attempt: AuditSubject,
+    caller: Caller,
+    work: (tx: ChangeTransaction) => Promise<Done<T>>,
+  ): Promise<T> {
+    try {
+      const done = await this.store.change(async (tx) => {
+        const result = await work(tx);
+        const now = this.clock.now();
+        await tx.recordAudit(auditRecord(result.audit, caller, 'success', now));
+        if (result.change) await tx.recordChange(result.change, now);
+        return result;
+      });
+      if (done.change) this.admission.apply(done.change);
+      return done.value;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) throw unavailable(error);
+      const refusal = error instanceof StoreConflict ? nameTaken(error) : error;
+      if (refusal instanceof Refusal) await this.#recordRefusal(attempt, caller, refusal.message);
+      throw refusal;
+    }
+  }
+
+  async #recordRefusal(attempt: AuditSubject, caller: Caller, why: string): Promise<void> {
+    const details = { ...attempt.details, refused: why };
+    const record = auditRecord({ ...attempt, details }, caller, 'denied', this.clock.now());
+    await reading(this.store.change((tx) => tx.recordAudit(record)));
+  }
+}
+
+const nameTaken = (cause: Error) => new Refusal('name_taken', 'a project of this name exists already', { cause });
+
+async function reading<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? unavailable(error) : error;
+  }
+}
+
+function change(kind: Change['kind'], projectId: string, tokenId: string | null = null): Change {
+  return { kind, projectId, tokenId };
+}
+
+const HINT_LENGTH = 4;
+
+/** The last characters of a key, unless it is so short that they would give it away. */
+function hintOf(upstreamKey: string): string {
+  return upstreamKey.length >= 4 * HINT_LENGTH ? upstreamKey.slice(-HINT_LENGTH) : '';
+}
+
+function applied(before: Project, changes: ProjectChanges, now: number): Project {
+  const isActive = changes.isActive ?? before.isActive;
+  return {
+    ...before,
+    name: changes.name ?? before.name,
+    isActive,
+    apiKeyHint: changes.upstreamKey === undefined ? before.apiKeyHint : hintOf(changes.upstreamKey),
+    updatedAtMs: now,
+    deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
+  };
+}
+
+/** One change has one kind; a deactivation matters most, for it ends what is in flight. */
+function kindOf(before: Project, after: Project): Change['kind'] {
+  if (!after.isActive && before.isActive) return 'project.deactivated';
+  if (after.isActive && !before.isActive) return 'project.activated';
+  return 'project.updated';
+}
+
+/** Before → after of what was asked for. Of a key only its hint. */
+function difference(before: Project, after: Project, asked: ProjectChanges): Record<string, unknown> {
+  const pairs: Record<string, unknown> = {};
+  if (asked.name !== undefined) pairs.name = [before.name, after.name];
+  if (asked.isActive !== undefined) pairs.is_active = [before.isActive, after.isActive];
+  if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
+  return pairs;
+}

@@ -1,0 +1,266 @@
+/**
+ * # Settling
+ *
+ * Uses and hits are counted in memory and written in *ticks*: one transaction for all tokens, every
+ * 250 ms while there is something to write, at once when a request waits for units of its cap. A tick
+ * settles uses, takes units and gives units back.
+ *
+ * A tick happens once or not at all. Its transaction advances the instance's stored number from seq-1
+ * to seq. When it ends in an error nobody knows whether the database committed it, so nothing is
+ * guessed: the stored number is read, and as long as it still says seq-1 *the same* tick is sent again. Should a
+ * commit that was thought lost arrive late, the repetition finds the number advanced and changes nothing.
+ * Units taken by a tick whose report was lost stay in the database's lease row: they are never drawn
+ * and count as used when the instance ends. That may cost a token some units, and never exceeds a cap.
+ *
+ * A kill loses what was counted since the last tick: at most 250 ms of an unlimited token's count. Uses
+ * of a capped token are covered by its lease, which the next start counts as used.
+ */
+import { type Account, leaseTarget } from './account.js';
+import type { Clock, Ledger, Log, TakeReport, Tick, TickRow } from './ports.js';
+import { unavailable } from './refusal.js';
+
+const TICK_EVERY_MS = 250;
+const MOST_ROWS = 500; // A tick's transaction stays short enough for management changes to go in between.
+const EXHAUSTED_FOR_MS = 1_000; // A client in a retry loop costs the database one question a second.
+const LONGEST_RETRY_MS = 2_000;
+
+export interface SettlementOptions {
+  ledger: Ledger;
+  clock: Clock;
+  log: Log;
+  instanceId: string;
+  /** Called after every successful word from the database. */
+  onContact: () => void;
+}
+
+interface RunningTick extends Tick {
+  accounts: readonly Account[];
+}
+
+export class Settlement {
+  readonly #ledger: Ledger;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #instanceId: string;
+  readonly #onContact: () => void;
+
+  /** Accounts with something for the next tick. */
+  #due = new Set<Account>();
+  #seq = 0;
+  #inDoubt: RunningTick | null = null;
+  #running: Promise<void> | null = null;
+  #isUrgent = false;
+  #cancelTimer: (() => void) | null = null;
+  #failures = 0;
+  #ticksBegun = 0;
+
+  constructor(options: SettlementOptions) {
+    this.#ledger = options.ledger;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#instanceId = options.instanceId;
+    this.#onContact = options.onContact;
+  }
+
+  /** Counts one use of an account whose lease, if it has one, was drawn from. */
+  countUse(account: Account): void {
+    account.uses += 1;
+    account.lastUsedAtMs = this.#clock.now();
+    this.#due.add(account);
+    if (account.isCapped) this.#refillAhead(account);
+    this.#schedule();
+  }
+
+  /** Resolves when it is worth looking for a unit again; rejects with `unavailable` when the database is away. */
+  unitsFor(account: Account): Promise<void> {
+    return new Promise((resolve, reject) => {
+      account.waiters.push({ resolve, reject });
+      this.#askFor(account);
+    });
+  }
+
+  giveBack(account: Account): void {
+    if (account.units === 0) return;
+    account.givesBack = true;
+    this.#due.add(account);
+    this.#schedule();
+  }
+
+  /** Writes what is counted so far. A database that is away is logged, not thrown: the counts wait for it. */
+  async settle(): Promise<void> {
+    await this.#running;
+    // What is counted meanwhile is not waited for: under load that would never end.
+    const ticks = Math.ceil(this.#due.size / MOST_ROWS) + (this.#inDoubt ? 1 : 0);
+    for (let done = 0; done < ticks && this.#hasWork; done++) {
+      const failures = this.#failures;
+      await this.#run();
+      if (this.#failures > failures) return;
+    }
+  }
+
+  /**
+   * Runs `read`, a read of the database, so that what it gives plus `account.uses` and `hits` is the
+   * whole count: no tick is under way meanwhile. Gives up after a few tries under load; then the counts
+   * may lack the last tick.
+   */
+  async between<T>(read: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      await this.settle();
+      const begun = this.#ticksBegun;
+      const result = await read();
+      if (begun === this.#ticksBegun || attempt === 3) return result;
+    }
+  }
+
+  /** At shutdown: settles everything, gives all units back and ends the instance. */
+  async retire(accounts: Iterable<Account>): Promise<void> {
+    for (const account of accounts) this.giveBack(account);
+    await this.settle();
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    if (this.#hasWork) {
+      this.#log.error('some uses could not be settled; what was leased counts as used at the next start');
+      return;
+    }
+    await this.#ledger.retire(this.#instanceId);
+  }
+
+  get #hasWork(): boolean {
+    return this.#due.size > 0 || this.#inDoubt !== null;
+  }
+
+  #refillAhead(account: Account): void {
+    const target = leaseTarget(account.left);
+    // Single units are never fetched ahead: near the cap an unused one might be the last.
+    if (target > 1 && account.left > 0 && account.units < target / 2 && account.taking === 0) this.#askFor(account);
+  }
+
+  #askFor(account: Account): void {
+    account.wantsUnits = true;
+    this.#due.add(account);
+    this.#isUrgent = true;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#running) return; // It looks again when it is done.
+    const isUrgent = this.#isUrgent && this.#failures === 0;
+    if (isUrgent) {
+      void this.#run();
+    } else if (this.#cancelTimer === null) {
+      const waitMs = Math.min(LONGEST_RETRY_MS, TICK_EVERY_MS * 2 ** Math.min(this.#failures, 4));
+      this.#cancelTimer = this.#clock.after(waitMs, () => void this.#run());
+    }
+  }
+
+  #run(): Promise<void> {
+    this.#running ??= this.#tick().finally(() => {
+      this.#running = null;
+      if (this.#hasWork) this.#schedule();
+    });
+    return this.#running;
+  }
+
+  async #tick(): Promise<void> {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    this.#ticksBegun += 1;
+    const tick = this.#inDoubt ?? this.#collect();
+    const isRepetition = this.#inDoubt !== null;
+    this.#inDoubt = tick;
+    try {
+      const report = isRepetition ? await this.#commitOnce(tick) : await this.#ledger.commit(tick);
+      this.#conclude(tick, report);
+    } catch (error) {
+      await this.#afterError(tick, error);
+    }
+  }
+
+  /** Sends a tick again unless the database already has it. */
+  async #commitOnce(tick: RunningTick): Promise<Map<string, TakeReport>> {
+    if ((await this.#ledger.lastSeq(this.#instanceId)) >= tick.seq) return new Map();
+    return this.#ledger.commit(tick);
+  }
+
+  /** The database may have committed: only its own number tells. If even that cannot be read, the next run asks again. */
+  async #afterError(tick: RunningTick, error: unknown): Promise<void> {
+    const isCommitted = await this.#ledger.lastSeq(this.#instanceId).then(
+      (seq) => seq >= tick.seq,
+      () => false,
+    );
+    if (isCommitted) {
+      this.#conclude(tick, new Map());
+      return;
+    }
+    this.#failures += 1;
+    if (this.#failures === 1) this.#log.warn('the database does not take the counts; keeping them', { error });
+    const refusal = unavailable(error);
+    for (const account of [...tick.accounts, ...this.#due]) account.fail(refusal);
+  }
+
+  #collect(): RunningTick {
+    const accounts = [...this.#due].slice(0, MOST_ROWS);
+    // In one order everywhere, so that two instances' transactions cannot lock each other out.
+    accounts.sort((a, b) => (a.tokenId < b.tokenId ? -1 : 1));
+    for (const account of accounts) this.#due.delete(account);
+    this.#isUrgent = [...this.#due].some((account) => account.wantsUnits);
+    return {
+      instanceId: this.#instanceId,
+      seq: this.#seq + 1,
+      nowMs: this.#clock.now(),
+      accounts,
+      rows: accounts.map(rowOf),
+    };
+  }
+
+  #conclude(tick: RunningTick, report: Map<string, TakeReport>): void {
+    this.#seq = tick.seq;
+    this.#inDoubt = null;
+    if (this.#failures > 0) this.#log.info('the database takes the counts again');
+    this.#failures = 0;
+    this.#onContact();
+    for (const [index, account] of tick.accounts.entries()) {
+      const { take = 0, giveBack = 0 } = tick.rows[index] ?? {};
+      account.settlingUses = 0;
+      account.settlingHits = 0;
+      account.taking = 0;
+      account.left += giveBack;
+      if (take > 0) this.#receive(account, take, report.get(account.tokenId));
+      account.wake();
+    }
+  }
+
+  #receive(account: Account, asked: number, report: TakeReport | undefined): void {
+    if (report === undefined) {
+      account.left = Math.max(0, account.left - asked); // Perhaps taken, and lost.
+      return;
+    }
+    account.units += report.granted;
+    account.left = report.left;
+    if (report.granted === 0) account.exhaustedUntilMs = this.#clock.monotonic() + EXHAUSTED_FOR_MS;
+  }
+}
+
+/** Moves what an account has for the tick out of it. */
+function rowOf(account: Account): TickRow {
+  const giveBack = account.givesBack ? account.units : 0;
+  const take = account.wantsUnits && giveBack === 0 ? Math.max(0, leaseTarget(account.left) - account.units) : 0;
+  const row = {
+    tokenId: account.tokenId,
+    uses: account.uses,
+    hits: account.hits,
+    lastUsedAtMs: account.lastUsedAtMs,
+    leased: account.isCapped,
+    take,
+    giveBack,
+  };
+  account.settlingUses = account.uses;
+  account.settlingHits = account.hits;
+  account.uses = 0;
+  account.hits = 0;
+  account.units -= giveBack;
+  account.taking = take;
+  account.wantsUnits = false;
+  account.givesBack = false;
+  return row;
+}

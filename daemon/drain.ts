@@ -1,0 +1,38 @@
+import type { Server } from 'node:http';
+import type { Settings } from '../config/settings.js';
+import type { Clock, Log } from './core/ports.js';
+import type { Readiness } from './readiness.js';
+
+export interface DrainOptions {
+  server: Server;
+  readiness: Readiness;
+  clock: Clock;
+  log: Log;
+  settings: Pick<Settings, 'shutdownDelayMs' | 'shutdownGraceMs'>;
+  /** Ends what is still in flight when the time is up. */
+  cutAll: () => void;
+}
+
+/**
+ * Takes a server out of service: `/ready` says so at once, it goes on accepting for a moment so that load
+ * balancers notice, then it stops listening and lets what is in flight finish, as long as the grace lasts.
+ */
+export async function drain({ server, readiness, clock, log, settings, cutAll }: DrainOptions): Promise<void> {
+  readiness.isDraining = true;
+  log.info('draining');
+  await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve));
+
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+  });
+  server.closeIdleConnections();
+  const cancel = clock.after(settings.shutdownGraceMs, () => {
+    log.warn('cutting the requests that did not finish in time');
+    cutAll();
+    server.closeAllConnections();
+  });
+  await closed;
+  cancel();
+}

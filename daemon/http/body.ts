@@ -1,0 +1,81 @@
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../core/ports.js';
+import { bodyTooLarge } from './shape.js';
+
+/** The client's connection ended before its request did. Nobody is left to answer. */
+export class ClientGone extends Error {
+  override name = 'ClientGone';
+}
+
+// A whole body in one piece is forwarded twice as fast as a stream, and up to here costs little to hold.
+const LARGEST_HELD = 64 * 1024;
+
+export type RequestBody = Buffer | AsyncIterable<Buffer> | null;
+
+/** Who is waited for while a body streams from the client to the upstream. */
+export interface Turns {
+  client(): void;
+  upstream(): void;
+}
+
+/** Whether the body is small and its length declared, so that it may be held before anything is spent on it. */
+export function isHeld(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return length !== undefined && Number(length) <= LARGEST_HELD;
+}
+
+export function hasBody(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+}
+
+/** The whole body. @throws {ClientGone} */
+export function holdBody(req: IncomingMessage, onPiece: () => void): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    req.on('data', (piece: Buffer) => {
+      onPiece();
+      pieces.push(piece);
+    });
+    req.on('end', () => {
+      const [first] = pieces;
+      resolve(pieces.length === 1 && first ? first : Buffer.concat(pieces));
+    });
+    req.on('error', () => {
+      reject(new ClientGone());
+    });
+  });
+}
+
+/**
+ * The body piece by piece, read no faster than it is taken.
+ *
+ * @throws {Refusal} `body_too_large`, at the piece that passes the limit.
+ */
+export async function* streamBody(req: IncomingMessage, maxBytes: number, turns: Turns): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  turns.client();
+  // Not destroyed on return: that would take the connection, and with it an early answer.
+  for await (const piece of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw bodyTooLarge();
+    turns.upstream();
+    yield piece;
+    turns.client();
+  }
+  turns.upstream();
+}
+
+const LINGER_MS = 2_000;
+
+/**
+ * After an answer that came before the request's end: reads and forgets what the client still sends, for a
+ * while, because closing at once would reset the connection and take the answer with it.
+ */
+export function linger(req: IncomingMessage, clock: Clock): void {
+  if (req.complete || req.destroyed) return;
+  const cancel = clock.after(LINGER_MS, () => req.destroy());
+  req.on('error', () => undefined);
+  req.once('close', cancel);
+  req.resume();
+}

@@ -1,0 +1,23 @@
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+
+/** The credential of `Authorization: Bearer <credential>`: any letter case of the scheme, exactly one space. */
+export function bearerOf(authorization: string | undefined): string | null {
+  return (authorization !== undefined && /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1]) || null;
+}
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest();
+
+/** @returns tells in constant time whether a presented value is the expected one. */
+export function exactly(expected: string): (presented: string) => boolean {
+  const digest = sha256(expected);
+  // Both sides are hashed first: timingSafeEqual wants equal lengths, and a length check in front of it
+  // would tell a guesser how long the credential is.
+  return (presented) => timingSafeEqual(sha256(presented), digest);
+}
+
+const REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** The client's own id if it can do no harm in a log, else a new one. */
+export function requestIdOf(presented: string | string[] | undefined): string {
+  return typeof presented === 'string' && REQUEST_ID.test(presented) ? presented : randomUUID();
+}

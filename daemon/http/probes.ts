@@ -1,0 +1,55 @@
+import { type Response, Router } from 'express';
+import type { Clock } from '../core/ports.js';
+
+export interface Probes {
+  clock: Clock;
+  startedAtMs: number;
+  /** What this instance lacks to do its work; empty when it is ready. */
+  missing: () => string[];
+  /** Rejects when the database does not answer. */
+  pingDatabase: () => Promise<void>;
+}
+
+const CHECK_WITHIN_MS = 1_000;
+
+export function probeRoutes({ clock, startedAtMs, missing, pingDatabase }: Probes): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+
+  router.get('/live', (_req, res) => {
+    res.json({ status: 'ok' });
+  });
+
+  router.get('/ready', async (_req, res) => {
+    const lacking = new Set(missing());
+    if (!(await isFine(clock, pingDatabase()))) lacking.add('database');
+    answer(res, lacking.size === 0, { status: lacking.size === 0 ? 'ready' : 'not ready', missing: [...lacking] });
+  });
+
+  router.get('/health', async (_req, res) => {
+    const isUp = await isFine(clock, pingDatabase());
+    answer(res, isUp, {
+      status: isUp ? 'ok' : 'failing',
+      uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
+      checks: { database: isUp ? 'ok' : 'failing', redis: 'off', event_bus: 'off' },
+    });
+  });
+  return router;
+}
+
+function answer(res: Response, isFine: boolean, body: object): void {
+  res.setHeader('Cache-Control', 'no-store');
+  res.status(isFine ? 200 : 503).json(body);
+}
+
+function isFine(clock: Clock, check: Promise<void>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(CHECK_WITHIN_MS, () => {
+      resolve(false);
+    });
+    const settle = (isUp: boolean) => () => {
+      cancel();
+      resolve(isUp);
+    };
+    check.then(settle(true), settle(false));
+  });
+}

@@ -1,0 +1,75 @@
+import type { ServerResponse } from 'node:http';
+import { Refusal, type RefusalKind } from '../core/refusal.js';
+
+interface Problem {
+  status: number;
+  /** For programs; never changes its meaning. The kind itself unless stated. */
+  code?: string;
+}
+
+const PROBLEMS: Record<RefusalKind, Problem> = {
+  invalid_request: { status: 400 },
+  management_token_refused: { status: 401 },
+  not_found: { status: 404 },
+  name_taken: { status: 409 },
+  token_for_inactive_project: { status: 400, code: 'project_inactive' },
+  method_not_allowed: { status: 405 },
+  unsupported_media_type: { status: 415 },
+  project_inactive: { status: 403 },
+  unavailable: { status: 503 },
+  internal: { status: 500 },
+  malformed_request: { status: 400 },
+  unauthorized: { status: 401 },
+  request_timeout: { status: 408 },
+  body_too_large: { status: 413 },
+  uri_too_long: { status: 414 },
+  expectation_failed: { status: 417 },
+  request_limit_reached: { status: 429 },
+  headers_too_large: { status: 431 },
+  transfer_coding_not_supported: { status: 501, code: 'not_supported' },
+  http_version_not_supported: { status: 505, code: 'not_supported' },
+  upstream_unreachable: { status: 502 },
+  upstream_key_rejected: { status: 502 },
+  upstream_malformed: { status: 502 },
+  upstream_timeout: { status: 504 },
+};
+
+export const statusOf = (refusal: Refusal): number => PROBLEMS[refusal.kind].status;
+export const codeOf = (refusal: Refusal): string => PROBLEMS[refusal.kind].code ?? refusal.kind;
+
+/** Any error as a refusal fit for a client; what it was before is the cause, for the log. */
+export function asRefusal(error: unknown): Refusal {
+  return error instanceof Refusal ? error : new Refusal('internal', 'internal error', { cause: error });
+}
+
+/** The header fields and the body of an error answer. */
+export function problemAnswer(refusal: Refusal, requestId: string): { headers: Record<string, string>; body: string } {
+  const body = JSON.stringify({ error: refusal.message, code: codeOf(refusal), request_id: requestId });
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'X-Request-ID': requestId,
+  };
+  if (statusOf(refusal) === 401) headers['WWW-Authenticate'] = 'Bearer';
+  if (refusal.retryAfterSeconds !== undefined) headers['Retry-After'] = String(refusal.retryAfterSeconds);
+  if (refusal.allow !== undefined) headers.Allow = refusal.allow;
+  return { headers, body };
+}
+
+/** Answers with a problem, unless an answer has begun: then the connection is destroyed, so that nobody takes a cut answer for a whole one. */
+export function sendProblem(
+  res: ServerResponse,
+  refusal: Refusal,
+  requestId: string,
+  extraHeaders: Record<string, string> = {},
+): void {
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  const { headers, body } = problemAnswer(refusal, requestId);
+  // What was set for the answer that is not to be must not travel with this one.
+  for (const name of res.getHeaderNames()) res.removeHeader(name);
+  res.writeHead(statusOf(refusal), { ...headers, ...extraHeaders });
+  res.end(body);
+}

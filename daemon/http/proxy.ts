@@ -1,0 +1,305 @@
+/**
+ * /v1: the request's way.
+ *
+ *   1 shape        method, target, framing, headers, declared length       400 405 413 414 431 501 505
+ *   3 credential   Authorization: Bearer sk-wt-…                           401
+ *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
+ *   7 forward      draw one use, swap the key, stream both ways            408 413 429 502 503 504
+ *   8 afterwards   one RequestEnded value for all who keep a record
+ *
+ * (2 and 5 are the rate limits, 6 the cache.)
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Settings } from '../../config/settings.js';
+import type { Admission, Pass } from '../core/admission.js';
+import type { Outcome, RequestEnded } from '../core/events.js';
+import type { Clock } from '../core/ports.js';
+import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
+import { ClientGone, hasBody, holdBody, isHeld, linger, type RequestBody, streamBody } from './body.js';
+import { bearerOf, requestIdOf } from './credentials.js';
+import type { Forwarder, Forwarding, Receiver } from './forward.js';
+import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
+import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
+import { checkShape, pathOf } from './shape.js';
+import { Watch } from './watch.js';
+
+export interface ProxyOptions {
+  admission: Admission;
+  forwarder: Forwarder;
+  clock: Clock;
+  settings: Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+  /** False before the database is there, and when draining is over. */
+  isServing: () => boolean;
+  /** `cause` is what lies behind a failure, for the log. */
+  onEnded: (ended: RequestEnded, cause: unknown) => void;
+}
+
+export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
+
+export interface Proxy {
+  handle: ProxyHandler;
+  /** Ends whatever is in flight. */
+  cutAll(): void;
+}
+
+export function createProxy(options: ProxyOptions): Proxy {
+  const inFlight = new Set<Exchange>();
+  return {
+    handle(req, res, expectsContinue) {
+      const exchange = new Exchange(options, req, res, expectsContinue, () => inFlight.delete(exchange));
+      inFlight.add(exchange);
+      void exchange.run();
+    },
+    cutAll() {
+      for (const exchange of inFlight) exchange.drain();
+    },
+  };
+}
+
+export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
+
+/** What every refusal on /v1 carries. */
+export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
+
+/** One request and its answer. */
+class Exchange implements Receiver {
+  readonly #requestId: string;
+  readonly #startedAtMs: number;
+  readonly #watch: Watch;
+  #pass: Pass | null = null;
+  #forwarding: Forwarding | null = null;
+  #forwardedAtMs = 0;
+  #outcome: Outcome | null = null;
+  #status: number | null = null;
+  #code: string | null = null;
+  #cause: unknown = undefined;
+  #upstreamRequestId: string | null = null;
+
+  constructor(
+    private readonly options: ProxyOptions,
+    private readonly req: IncomingMessage,
+    private readonly res: ServerResponse,
+    private readonly expectsContinue: boolean,
+    private readonly onClose: () => void,
+  ) {
+    this.#requestId = requestIdOf(req.headers['x-request-id']);
+    this.#startedAtMs = options.clock.monotonic();
+    this.#watch = new Watch(options.clock);
+    res.on('close', () => {
+      this.#close();
+    });
+  }
+
+  async run(): Promise<void> {
+    try {
+      checkShape(this.req, this.options.settings.maxRequestBytes);
+      if (this.req.method === 'OPTIONS') {
+        this.#answerOptions();
+        return;
+      }
+      const pass = await this.#admit();
+      const body = await this.#body();
+      await this.#forward(pass, body);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  async #admit(): Promise<Pass> {
+    if (!this.options.isServing()) throw unavailable();
+    const secret = bearerOf(this.req.headers.authorization);
+    if (secret === null) throw unauthorized();
+    const admitted = this.options.admission.admit(secret);
+    const pass = admitted instanceof Promise ? await admitted : admitted;
+    this.#pass = pass;
+    pass.onEnded = (refusal) => {
+      this.#cut(refusal);
+    };
+    // The client left while the database was asked: `close` found no pass to hand back.
+    if (this.res.closed) {
+      this.options.admission.finish(pass);
+      throw new ClientGone();
+    }
+    return pass;
+  }
+
+  /** A small body is held before anything is spent; a large one streams. */
+  async #body(): Promise<RequestBody> {
+    if (!hasBody(this.req)) return null;
+    if (this.expectsContinue) this.res.writeContinue();
+    const { clientBodyTimeoutMs, requestTimeoutMs, maxRequestBytes } = this.options.settings;
+    const watch = this.#watch;
+    const waitForClient = () => {
+      watch.expect(clientBodyTimeoutMs, () => {
+        this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
+      });
+    };
+    if (isHeld(this.req)) {
+      waitForClient();
+      return holdBody(this.req, () => {
+        watch.touch();
+      });
+    }
+    const waitForUpstream = () => {
+      watch.expect(requestTimeoutMs, this.#onUpstreamSilence);
+    };
+    return streamBody(this.req, maxRequestBytes, { client: waitForClient, upstream: waitForUpstream });
+  }
+
+  async #forward(pass: Pass, body: RequestBody): Promise<void> {
+    const { admission, forwarder, clock, settings } = this.options;
+    await forwarder.reserve();
+    try {
+      // Without an `await` when there is nothing to wait for: then nothing comes between the checks and the forwarding.
+      const waiting = admission.draw(pass);
+      if (waiting) await waiting;
+      if (pass.ended) throw pass.ended;
+      if (this.#isOver) throw new ClientGone();
+    } catch (error) {
+      forwarder.release();
+      throw error;
+    }
+    this.#forwardedAtMs = clock.monotonic();
+    this.#watch.expect(settings.requestTimeoutMs, this.#onUpstreamSilence);
+    this.#forwarding = forwarder.forward(
+      {
+        method: this.req.method ?? 'GET',
+        target: this.req.url ?? '/',
+        headers: upstreamRequestHeaders(this.req, { upstreamKey: pass.upstreamKey, requestId: this.#requestId }),
+        body,
+      },
+      this,
+    );
+  }
+
+  // ---- the upstream's answer
+
+  head(status: number, rawHeaders: readonly Buffer[]): void {
+    const pass = this.#pass;
+    if (!pass) throw new Error('an answer without a pass');
+    const now = this.options.clock.monotonic();
+    this.#watch.expect(this.options.settings.requestTimeoutMs, this.#onUpstreamSilence);
+    const { list, upstreamRequestId, isOpenEnded } = clientResponseHeaders(rawHeaders, {
+      requestId: this.#requestId,
+      upstreamMs: now - this.#forwardedAtMs,
+      proxyMs: this.#forwardedAtMs - this.#startedAtMs,
+      expiresAtMs: pass.expiresAtMs,
+      remaining: pass.remaining,
+    });
+    this.#upstreamRequestId = upstreamRequestId;
+    // The reason phrase is ours: the upstream's may hold what breaks a status line.
+    this.res.writeHead(status, list);
+    this.#status = status;
+    // A head whose body may take its time must not wait for it.
+    if (isOpenEnded) this.res.flushHeaders();
+  }
+
+  data(piece: Buffer): boolean {
+    this.#watch.touch();
+    if (this.res.write(piece)) return true;
+    this.res.once('drain', () => {
+      this.#watch.touch();
+      this.#forwarding?.resume();
+    });
+    return false;
+  }
+
+  end(): void {
+    this.#outcome ??= (this.#status ?? 0) >= 500 ? 'upstream_error' : 'ok';
+    this.res.end();
+  }
+
+  fail(refusal: Refusal): void {
+    if (this.res.headersSent) {
+      this.#cause = refusal.cause;
+      this.#destroy(refusal.kind === 'upstream_timeout' ? 'timeout' : 'truncated');
+    } else {
+      this.#refuse(refusal);
+    }
+  }
+
+  readonly #onUpstreamSilence = () => {
+    // If it is the client that takes nothing, nobody is there to be told.
+    if (this.res.writableNeedDrain) this.#destroy('client_closed');
+    else this.fail(new Refusal('upstream_timeout', 'upstream timed out'));
+  };
+
+  // ---- the other ends
+
+  get #isOver(): boolean {
+    return this.#outcome !== null || this.res.closed;
+  }
+
+  #refuse(error: unknown): void {
+    if (this.#isOver || error instanceof ClientGone) return;
+    const refusal = asRefusal(error);
+    this.#outcome = outcomeOf(refusal);
+    this.#status = statusOf(refusal);
+    this.#code = codeOf(refusal);
+    this.#cause = refusal.cause;
+    this.#forwarding?.abort();
+    const headers: Record<string, string> = { ...REFUSAL_HEADERS };
+    // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
+    if (this.expectsContinue) headers.Connection = 'close';
+    sendProblem(this.res, refusal, this.#requestId, headers);
+  }
+
+  /** The token was revoked, or its project deactivated. */
+  #cut(refusal: Refusal): void {
+    if (this.res.headersSent) this.#destroy('revoked');
+    else this.#refuse(refusal);
+    this.#outcome = 'revoked';
+  }
+
+  /** The daemon stops and cannot wait any longer. */
+  drain(): void {
+    if (this.res.headersSent) this.#destroy('drained');
+    else this.#refuse(unavailable());
+    this.#outcome = 'drained';
+  }
+
+  /** So that nobody takes a cut answer for a whole one. */
+  #destroy(outcome: Outcome): void {
+    this.#outcome ??= outcome;
+    this.#forwarding?.abort();
+    this.res.destroy();
+  }
+
+  #answerOptions(): void {
+    this.#outcome = 'ok';
+    this.#status = 204;
+    this.res.writeHead(204, { ...REFUSAL_HEADERS, 'X-Request-ID': this.#requestId });
+    this.res.end();
+  }
+
+  /** The answer went out whole, or the connection is gone. */
+  #close(): void {
+    this.onClose();
+    this.#watch.stop();
+    if (!this.res.writableFinished) this.#forwarding?.abort();
+    if (this.#outcome === null || (this.#outcome === 'ok' && !this.res.writableFinished))
+      this.#outcome = 'client_closed';
+    linger(this.req, this.options.clock);
+    if (this.#pass) this.options.admission.finish(this.#pass);
+    this.options.onEnded(
+      {
+        requestId: this.#requestId,
+        projectId: this.#pass?.projectId ?? null,
+        tokenId: this.#pass?.tokenId ?? null,
+        method: this.req.method ?? '',
+        path: pathOf(this.req.url ?? ''),
+        status: this.#status,
+        code: this.#code,
+        outcome: this.#outcome,
+        durationMs: this.options.clock.monotonic() - this.#startedAtMs,
+        upstreamRequestId: this.#upstreamRequestId,
+      },
+      this.#cause,
+    );
+  }
+}
+
+function outcomeOf(refusal: Refusal): Outcome {
+  if (refusal.kind === 'upstream_timeout' || refusal.kind === 'request_timeout') return 'timeout';
+  return refusal.kind.startsWith('upstream_') || refusal.kind === 'internal' ? 'upstream_error' : 'refused';
+}

@@ -1,0 +1,45 @@
+import type { Clock } from '../core/ports.js';
+
+/**
+ * One timer a request that fires when nothing has happened for too long. `touch` costs a clock reading: the
+ * timer is not moved, it looks at the time when it fires and goes on waiting if it was early.
+ */
+export class Watch {
+  #limitMs = 0;
+  #onSilence: () => void = () => undefined;
+  #lastMs = 0;
+  #firesAtMs = Infinity;
+  #cancel: (() => void) | null = null;
+
+  constructor(private readonly clock: Clock) {}
+
+  /** From now on silence of `limitMs` calls `onSilence`, once. */
+  expect(limitMs: number, onSilence: () => void): void {
+    this.#limitMs = limitMs;
+    this.#onSilence = onSilence;
+    this.touch();
+    if (this.#lastMs + limitMs < this.#firesAtMs) this.#arm(limitMs);
+  }
+
+  touch(): void {
+    this.#lastMs = this.clock.monotonic();
+  }
+
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#firesAtMs = Infinity;
+  }
+
+  #arm(afterMs: number): void {
+    this.#cancel?.();
+    this.#firesAtMs = this.clock.monotonic() + afterMs;
+    this.#cancel = this.clock.after(afterMs, () => {
+      this.#cancel = null;
+      this.#firesAtMs = Infinity;
+      const restMs = this.#lastMs + this.#limitMs - this.clock.monotonic();
+      if (restMs > 0) this.#arm(restMs);
+      else this.#onSilence();
+    });
+  }
+}

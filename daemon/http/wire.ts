@@ -1,0 +1,133 @@
+/** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
+import type * as z from 'zod';
+import type { WireMigrations, WireProject, WireToken } from '../api/contract.js';
+import type * as schemas from '../api/schemas.js';
+import type { PageRequest, Position, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
+import { Refusal } from '../core/refusal.js';
+import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
+import type { Project } from '../core/token.js';
+import { isoTime } from './headers.js';
+
+const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
+
+export function wireProject(project: Project): WireProject {
+  return {
+    id: project.id,
+    name: project.name,
+    is_active: project.isActive,
+    api_key_hint: project.apiKeyHint,
+    created_at: isoTime(project.createdAtMs),
+    updated_at: isoTime(project.updatedAtMs),
+    deactivated_at: isoTimeOrNull(project.deactivatedAtMs),
+  };
+}
+
+export function wireToken(token: ShownToken): WireToken {
+  return {
+    id: token.id,
+    project_id: token.projectId,
+    name: token.name,
+    is_active: token.isActive,
+    state: token.state,
+    expires_at: isoTime(token.expiresAtMs),
+    max_requests: token.maxRequests,
+    request_count: token.requestCount,
+    cache_hit_count: token.cacheHitCount,
+    created_at: isoTime(token.createdAtMs),
+    last_used_at: isoTimeOrNull(token.lastUsedAtMs),
+    obfuscated: token.obfuscated,
+  };
+}
+
+export interface MigrationReport {
+  current: string | null;
+  pending: string[];
+  applied: { name: string; appliedAtMs: number }[];
+}
+
+export function wireMigrations(report: MigrationReport): WireMigrations {
+  return {
+    current: report.current,
+    pending: report.pending,
+    applied: report.applied.map(({ name, appliedAtMs }) => ({ name, applied_at: isoTime(appliedAtMs) })),
+  };
+}
+
+export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDraft {
+  const { duration_hours: hours, duration_minutes: minutes } = body;
+  if (hours !== undefined && minutes !== undefined) {
+    throw new Refusal('invalid_request', 'duration_hours and duration_minutes exclude each other');
+  }
+  const lifetimeMs = hours !== undefined ? hours * 3_600_000 : minutes !== undefined ? minutes * 60_000 : undefined;
+  return {
+    projectId: body.project_id,
+    lifetimeMs: lifetimeMs ?? DEFAULT_LIFETIME_MS,
+    maxRequests: body.max_requests ?? 0,
+    name: body.name ?? null,
+  };
+}
+
+export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFilter {
+  if (query.active_only && query.state !== undefined && query.state !== 'active') {
+    throw new Refusal('invalid_request', 'active_only and state contradict each other');
+  }
+  return {
+    projectId: query.project_id,
+    state: query.active_only ? 'active' : query.state,
+    expiresAfterMs: msOf(query.expires_after),
+    expiresBeforeMs: msOf(query.expires_before),
+    usedOverPercent: query.used_over,
+    text: query.q,
+  };
+}
+
+const msOf = (timestamp: string | undefined) => (timestamp === undefined ? undefined : Date.parse(timestamp));
+
+const SORT_FIELDS: Record<string, TokenSortField> = {
+  created_at: 'createdAt',
+  expires_at: 'expiresAt',
+  last_used_at: 'lastUsedAt',
+  request_count: 'requestCount',
+  name: 'name',
+};
+
+/** @param written such as `-created_at`. */
+export function tokenSort(written: string): TokenSort {
+  const descending = written.startsWith('-');
+  return { field: SORT_FIELDS[descending ? written.slice(1) : written] ?? 'createdAt', descending };
+}
+
+const DEFAULT_LIMIT = 100;
+
+/** @param list what is listed in which order; a cursor of another list makes no sense in this one. */
+export function pageRequest(
+  query: { limit?: number | undefined; cursor?: string | undefined },
+  list: string,
+): PageRequest {
+  return {
+    limit: query.limit ?? DEFAULT_LIMIT,
+    after: query.cursor === undefined ? null : positionOf(query.cursor, list),
+  };
+}
+
+export function cursorOf(position: Position, list: string): string {
+  return Buffer.from(JSON.stringify([list, position.value, position.id])).toString('base64url');
+}
+
+function positionOf(cursor: string, list: string): Position {
+  const parts = parsedCursor(cursor);
+  if (Array.isArray(parts) && parts.length === 3) {
+    const [of, value, id] = parts as unknown[];
+    const isValue = typeof value === 'string' || Number.isSafeInteger(value);
+    if (of === list && isValue && typeof id === 'string') return { value: value as string | number, id };
+  }
+  throw new Refusal('invalid_request', 'cursor must be the cursor of a Link header of the same list');
+}
+
+function parsedCursor(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
+  } catch {
+    return null;
+  }
+}

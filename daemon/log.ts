@@ -1,0 +1,80 @@
+import winston from 'winston';
+import type { Log, LogLevel } from './core/ports.js';
+
+const MASK = '********';
+const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|api_?key|encryption_?key|upstream_?key/i;
+// Tokens and provider keys, bearer credentials, and the password of a connection string.
+const SECRET_TEXT = /\bsk-[A-Za-z0-9_-]{8,}|(?<=\bbearer )[^\s"',]+|(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi;
+const DEEPEST = 6;
+
+/** Hides secrets in anything that is to be logged: by the name of a field, by their pattern, and by value. */
+export function masker(secrets: readonly string[]): (value: unknown) => unknown {
+  // Short ones would blot out innocent text; those are warned about at start.
+  const known = secrets.filter((secret) => secret.length >= 8);
+
+  const maskText = (text: string) =>
+    known.reduce((masked, secret) => masked.replaceAll(secret, MASK), text).replace(SECRET_TEXT, MASK);
+
+  const mask = (value: unknown, depth: number): unknown => {
+    if (typeof value === 'string') return maskText(value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (depth > DEEPEST) return '…';
+    if (value instanceof Date) return value;
+    if (Array.isArray(value)) return value.map((item) => mask(item, depth + 1));
+    if (value instanceof Error) return mask(plainError(value), depth + 1);
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [key, SECRET_KEY.test(key) ? MASK : mask(item, depth + 1)]),
+    );
+  };
+  return (value) => mask(value, 0);
+}
+
+/** Of an error only what is known to be harmless once masked: some libraries hang whole requests on theirs. */
+function plainError(error: Error): Record<string, unknown> {
+  const { code } = error as { code?: unknown };
+  return {
+    name: error.name,
+    message: error.message,
+    ...(typeof code === 'string' && { code }),
+    ...(error.cause !== undefined && { cause: error.cause instanceof Error ? error.cause : '…' }),
+    stack: error.stack,
+  };
+}
+
+export interface LogOptions {
+  level: LogLevel;
+  format: 'json' | 'text';
+  /** Values that must never appear. */
+  secrets: readonly string[];
+  stream: NodeJS.WritableStream;
+}
+
+export function createLog({ level, format, secrets, stream }: LogOptions): Log {
+  const mask = masker(secrets);
+  const masked = winston.format((info) => Object.assign(info, mask({ ...info })));
+  const stamped = winston.format((info) => Object.assign(info, { time: new Date().toISOString() }));
+  const logger = winston.createLogger({
+    level,
+    format: winston.format.combine(
+      stamped(),
+      masked(),
+      format === 'json' ? winston.format.json() : winston.format.printf(asText),
+    ),
+    transports: [new winston.transports.Stream({ stream, eol: '\n' })],
+  });
+  const at = (name: LogLevel): Log[LogLevel] => {
+    // Winston does most of its work before it looks at the level; the proxy logs each request at debug.
+    if (!logger.isLevelEnabled(name)) return () => undefined;
+    return (message, fields) => {
+      logger.log(name, message, fields);
+    };
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+function asText(info: winston.Logform.TransformableInfo): string {
+  const { level, message, time, ...fields } = info;
+  const rest = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : '';
+  // JSON quoting escapes what would drive a terminal or forge a line.
+  return `${String(time)} ${level.toUpperCase().padEnd(5)} ${JSON.stringify(message).slice(1, -1)}${rest}`;
+}

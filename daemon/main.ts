@@ -1,0 +1,129 @@
+/** `llmp daemon`: read the settings, compose, listen, stop on a signal. */
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { type Environment, type Loaded, loadSettings, SettingsError } from '../config/settings.js';
+import { type Daemon, realClock, startDaemon } from './compose.js';
+import type { Log } from './core/ports.js';
+import { createLog } from './log.js';
+import { readVersion } from './version.js';
+
+export interface DaemonOptions {
+  /** Settings in a file; the real environment wins over it. */
+  envFile?: string;
+  /** Only say whether the settings are good. Connects to nothing. */
+  check?: boolean;
+  /** Only show the settings in force. */
+  printConfig?: boolean;
+}
+
+// sysexits.h, as operator-facing documentation lists them.
+const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78 };
+
+/** @returns the process's exit code, once the daemon has ended. */
+export async function runDaemon(options: DaemonOptions): Promise<number> {
+  process.umask(0o077); // Whatever is written, the database first of all, is for this user alone.
+  let loaded: Loaded;
+  try {
+    loaded = loadSettings(environment(options.envFile));
+  } catch (error) {
+    return complain(error);
+  }
+  if (options.printConfig) process.stdout.write(`${loaded.describe()}\n`);
+  if (options.check) process.stderr.write('the configuration is good\n');
+  if (options.printConfig || options.check) {
+    for (const warning of loaded.warnings) process.stderr.write(`warning: ${warning}\n`);
+    return 0;
+  }
+  return serve(loaded);
+}
+
+async function serve({ settings, warnings }: Loaded): Promise<number> {
+  const log = createLog({
+    level: settings.logLevel,
+    format: settings.logFormat,
+    secrets: [settings.managementToken, settings.encryptionKey?.toString('base64') ?? ''],
+    stream: process.stdout,
+  });
+  // Nobody reads the log any more: no reason to stop serving.
+  process.stdout.on('error', () => undefined);
+  // Without a listener this signal opens the inspector, and with it everything in memory.
+  process.on('SIGUSR1', () => undefined);
+  for (const warning of warnings) log.warn(warning);
+
+  let daemon: Daemon;
+  const crashed = nextCrash(log);
+  const signalled = nextSignal();
+  try {
+    daemon = await startDaemon({ settings, log, clock: realClock, version: readVersion() });
+  } catch (error) {
+    return complain(error);
+  }
+  const address = daemon.server.address();
+  log.info('listening', { address: typeof address === 'string' ? address : { ...address }, version: readVersion() });
+
+  const code = await Promise.race([signalled, crashed]);
+  await daemon.stop();
+  log.info('stopped');
+  return code;
+}
+
+function environment(envFile: string | undefined): Environment {
+  const fromFile = envFile === undefined ? {} : parseEnv(readEnvFile(envFile));
+  const env: Record<string, string | undefined> = { ...fromFile, ...process.env };
+  if (process.stdout.isTTY && !('LOG_FORMAT_FILE' in env)) env.LOG_FORMAT ??= 'text';
+  return env;
+}
+
+function readEnvFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new SettingsError([`--env-file: cannot read ${path}: ${codeOf(error)}`]);
+  }
+}
+
+/** 0 at the first signal; a second one does not wait. */
+function nextSignal(): Promise<number> {
+  return new Promise((resolve) => {
+    for (const [signal, forcedExit] of [
+      ['SIGTERM', 143],
+      ['SIGINT', 130],
+    ] as const) {
+      process.once(signal, () => {
+        resolve(0);
+        process.once(signal, () => process.exit(forcedExit));
+      });
+    }
+  });
+}
+
+/** After an error nobody expected nothing in memory can be trusted: finish what is in flight, and end. */
+function nextCrash(log: Log): Promise<number> {
+  return new Promise((resolve) => {
+    const crash = (error: unknown) => {
+      log.error('unexpected error, stopping', { error });
+      resolve(1);
+    };
+    process.once('uncaughtException', crash);
+    process.once('unhandledRejection', crash);
+  });
+}
+
+const PERMISSION = new Set(['EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY']);
+
+/** Says on stderr why the daemon does not run. */
+function complain(error: unknown): number {
+  if (error instanceof SettingsError) {
+    for (const problem of error.problems) process.stderr.write(`llmp: ${problem}\n`);
+    return EXIT.configuration;
+  }
+  const code = codeOf(error);
+  process.stderr.write(`llmp: ${error instanceof Error ? error.message : String(error)}\n`);
+  if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
+  return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
+}
+
+function codeOf(error: unknown): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : '';
+}

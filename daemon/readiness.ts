@@ -1,0 +1,15 @@
+/** Whether this instance can do its work now, and if not, what is missing. */
+export class Readiness {
+  isDraining = false;
+  isDatabaseReady = false;
+  /** Names of migrations that wait for `llmp migrate up`. */
+  pendingMigrations: readonly string[] = [];
+
+  get missing(): string[] {
+    const missing = [];
+    if (this.isDraining) missing.push('draining');
+    if (this.pendingMigrations.length > 0) missing.push('pending migrations');
+    else if (!this.isDatabaseReady) missing.push('database');
+    return missing;
+  }
+}

@@ -1,0 +1,69 @@
+import { existsSync } from 'node:fs';
+import { type Settings, SettingsError } from '../../config/settings.js';
+import type { Ledger, RecordStore, TokenLookup } from '../core/ports.js';
+import { BadKeyFile, keyFromFile, SecretBox } from './secrets.js';
+import { Database } from './sql/database.js';
+import { SqlLedger } from './sql/ledger.js';
+import { SqlRecords } from './sql/records.js';
+import { DatabaseInUse, lockDatabase } from './sql/sqlite.js';
+import { SqlTokenLookup } from './sql/tokens.js';
+
+export type StoreSettings = Pick<Settings, 'databasePath' | 'encryptionKey'>;
+
+export interface Stores {
+  database: Database;
+  records: RecordStore;
+  lookup: TokenLookup;
+  ledger: Ledger;
+  /** Once there are tables: refuses a database whose upstream keys this process cannot open. @throws {SettingsError} */
+  checkEncryptionKey(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the database for this process alone.
+ *
+ * @throws {SettingsError} when it is another process's, or the encryption key is not the right one.
+ */
+export async function openStores(settings: StoreSettings): Promise<Stores> {
+  const path = settings.databasePath;
+  const unlock = await lockDatabase(path).catch((error: unknown) => {
+    throw error instanceof DatabaseInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
+  });
+  try {
+    const box = new SecretBox(settings.encryptionKey ?? keyBeside(path));
+    const database = new Database(path);
+    await database.select('SELECT 1'); // A file that cannot be opened, or is no database, shows here.
+    return {
+      database,
+      records: new SqlRecords(database, box),
+      lookup: new SqlTokenLookup(database, box),
+      ledger: new SqlLedger(database),
+      checkEncryptionKey: () => checkEncryptionKey(database, box),
+      close: async () => {
+        await database.close();
+        await unlock();
+      },
+    };
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
+}
+
+function keyBeside(databasePath: string): Buffer {
+  try {
+    return keyFromFile(`${databasePath}.key`, !existsSync(databasePath));
+  } catch (error) {
+    throw error instanceof BadKeyFile ? new SettingsError([`ENCRYPTION_KEY: ${error.message}`]) : error;
+  }
+}
+
+async function checkEncryptionKey(database: Database, box: SecretBox): Promise<void> {
+  const foreign = await database.select('SELECT id FROM projects WHERE api_key_id <> $keyId LIMIT 1', {
+    keyId: box.keyId,
+  });
+  if (foreign.length > 0) {
+    throw new SettingsError(['ENCRYPTION_KEY: the upstream keys in the database were sealed with another key']);
+  }
+}

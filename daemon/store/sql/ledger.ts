@@ -1,0 +1,119 @@
+import { type Ledger, StoreUnavailable, type TakeReport, type Tick, type TickRow } from '../../core/ports.js';
+import type { Connection, Database } from './database.js';
+
+export class SqlLedger implements Ledger {
+  constructor(private readonly database: Database) {}
+
+  async enrol(instanceId: string, nowMs: number): Promise<void> {
+    await this.database.transact(async (tx) => {
+      // The lock file says that no other process has this database: every instance in it is dead.
+      const dead = await tx.select<{ id: string }>('SELECT id FROM instances WHERE id <> $instanceId', { instanceId });
+      for (const { id } of dead) await bury(tx, id);
+      await tx.execute(
+        'INSERT INTO instances (id, seq, started_at, heartbeat_at) VALUES ($instanceId, 0, $nowMs, $nowMs)',
+        { instanceId, nowMs },
+      );
+    });
+  }
+
+  commit(tick: Tick): Promise<Map<string, TakeReport>> {
+    return this.database.transact(async (tx) => {
+      const advanced = await tx.execute(
+        'UPDATE instances SET seq = $seq, heartbeat_at = $nowMs WHERE id = $instanceId AND seq = $seq - 1',
+        { instanceId: tick.instanceId, seq: tick.seq, nowMs: tick.nowMs },
+      );
+      if (advanced !== 1) throw new StoreUnavailable(`tick ${tick.seq} is not the next of this instance`);
+      const reports = new Map<string, TakeReport>();
+      for (const row of tick.rows) {
+        await settle(tx, tick.instanceId, row);
+        if (row.take > 0) reports.set(row.tokenId, await take(tx, tick.instanceId, row));
+      }
+      return reports;
+    });
+  }
+
+  async lastSeq(instanceId: string): Promise<number> {
+    const [row] = await this.database.select<{ seq: number | string }>(
+      'SELECT seq FROM instances WHERE id = $instanceId',
+      { instanceId },
+    );
+    if (!row) throw new StoreUnavailable('this instance is not enrolled');
+    return Number(row.seq);
+  }
+
+  async retire(instanceId: string): Promise<void> {
+    await this.database.transact((tx) => bury(tx, instanceId));
+  }
+}
+
+/** Ends an instance: what it had leased and not settled may have been used, and so counts as used. */
+async function bury(tx: Connection, instanceId: string): Promise<void> {
+  await tx.execute(
+    `UPDATE tokens SET request_count = request_count +
+       (SELECT units FROM leases WHERE leases.token_id = tokens.id AND leases.instance_id = $instanceId)
+     WHERE id IN (SELECT token_id FROM leases WHERE instance_id = $instanceId)`,
+    { instanceId },
+  );
+  await tx.execute('DELETE FROM leases WHERE instance_id = $instanceId', { instanceId });
+  await tx.execute('DELETE FROM instances WHERE id = $instanceId', { instanceId });
+}
+
+async function settle(tx: Connection, instanceId: string, row: TickRow): Promise<void> {
+  const { tokenId, uses, hits, giveBack, leased } = row;
+  if (uses > 0 || hits > 0 || giveBack > 0) {
+    await tx.execute(
+      `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
+         last_used_at = MAX(last_used_at, $lastUsedAtMs), reserved = reserved - $giveBack
+       WHERE id = $tokenId`,
+      { tokenId, uses, hits, giveBack, lastUsedAtMs: row.lastUsedAtMs },
+    );
+  }
+  const spent = (leased ? uses : 0) + giveBack;
+  if (spent === 0) return;
+  const covered = await tx.execute(
+    'UPDATE leases SET units = units - $spent WHERE token_id = $tokenId AND instance_id = $instanceId AND units >= $spent',
+    { tokenId, instanceId, spent },
+  );
+  if (covered !== 1) throw new StoreUnavailable('a lease does not cover what was drawn from it');
+}
+
+/** Takes what is asked for, or as much of it as the cap still allows. */
+async function take(tx: Connection, instanceId: string, row: TickRow): Promise<TakeReport> {
+  let granted = row.take;
+  let left = 0;
+  while (granted > 0) {
+    const taken = await reserve(tx, row.tokenId, granted);
+    left = await leftOf(tx, row.tokenId);
+    if (taken) break;
+    granted = Math.max(0, Math.min(left, granted - 1));
+  }
+  if (granted > 0) await addToLease(tx, instanceId, row.tokenId, granted);
+  return { granted, left };
+}
+
+/** The one statement on which the cap hangs. */
+async function reserve(tx: Connection, tokenId: string, units: number): Promise<boolean> {
+  const reserved = await tx.execute(
+    'UPDATE tokens SET reserved = reserved + $units WHERE id = $tokenId AND reserved + $units <= max_requests',
+    { tokenId, units },
+  );
+  return reserved === 1;
+}
+
+async function leftOf(tx: Connection, tokenId: string): Promise<number> {
+  const [row] = await tx.select<{ units: number | string }>(
+    'SELECT max_requests - reserved AS units FROM tokens WHERE id = $tokenId',
+    { tokenId },
+  );
+  return Math.max(0, Number(row?.units ?? 0));
+}
+
+async function addToLease(tx: Connection, instanceId: string, tokenId: string, units: number): Promise<void> {
+  const lease = { tokenId, instanceId, units };
+  const added = await tx.execute(
+    'UPDATE leases SET units = units + $units WHERE token_id = $tokenId AND instance_id = $instanceId',
+    lease,
+  );
+  if (added === 1) return;
+  await tx.execute('INSERT INTO leases (token_id, instance_id, units) VALUES ($tokenId, $instanceId, $units)', lease);
+}

@@ -1,0 +1,29 @@
+import type { PageOf, PageRequest, ProjectFilter } from '../../core/ports.js';
+import type { Project } from '../../core/token.js';
+import type { Connection } from './database.js';
+import { Conditions, pageOf } from './lists.js';
+import { PROJECT_COLUMNS, projectOf, type ProjectRow } from './rows.js';
+
+/** What binds a sealed upstream key to its row. */
+export const placeOfKey = (projectId: string) => `project:${projectId}:api_key`;
+
+export async function projectById(on: Connection, id: string): Promise<Project | null> {
+  const [row] = await on.select<ProjectRow>(`SELECT ${PROJECT_COLUMNS} FROM projects WHERE id = $id`, { id });
+  return row ? projectOf(row) : null;
+}
+
+export function listProjects(on: Connection, filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
+  const where = new Conditions();
+  if (filter.isActive !== undefined) where.and('is_active = $isActive', { isActive: filter.isActive });
+  return pageOf<ProjectRow, Project>(on, {
+    columns: PROJECT_COLUMNS,
+    from: 'projects',
+    where,
+    sortColumn: 'created_at',
+    idColumn: 'id',
+    descending: true,
+    page,
+    rowOf: projectOf,
+    positionOf: (row) => ({ value: row.created_at, id: row.id }),
+  });
+}

@@ -1,0 +1,158 @@
+import type { AuditRecord } from '../../core/audit.js';
+import type {
+  Change,
+  ChangeTransaction,
+  NewProject,
+  NewToken,
+  PageRequest,
+  ProjectFilter,
+  RecordStore,
+  TokenFilter,
+  TokenSort,
+} from '../../core/ports.js';
+import type { Project } from '../../core/token.js';
+import type { SecretBox } from '../secrets.js';
+import type { Bind, Connection, Database } from './database.js';
+import { listProjects, placeOfKey, projectById } from './projects.js';
+import { listTokens, tokenByDigest, tokenById } from './tokens.js';
+
+export class SqlRecords implements RecordStore {
+  constructor(
+    private readonly database: Database,
+    private readonly box: SecretBox,
+  ) {}
+
+  project(id: string) {
+    return projectById(this.database, id);
+  }
+  projects(filter: ProjectFilter, page: PageRequest) {
+    return listProjects(this.database, filter, page);
+  }
+  token(id: string) {
+    return tokenById(this.database, id);
+  }
+  tokenByDigest(digest: string) {
+    return tokenByDigest(this.database, digest);
+  }
+  tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number) {
+    return listTokens(this.database, filter, sort, page, nowMs);
+  }
+  change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
+    return this.database.transact((tx) => work(new SqlChange(tx, this.box)));
+  }
+}
+
+class SqlChange implements ChangeTransaction {
+  constructor(
+    private readonly tx: Connection,
+    private readonly box: SecretBox,
+  ) {}
+
+  lockProject(id: string) {
+    // SQLite has one writer, and this transaction is it.
+    return projectById(this.tx, id);
+  }
+
+  async insertProject(project: NewProject): Promise<void> {
+    const sealed = this.box.seal(project.upstreamKey, placeOfKey(project.id));
+    await this.#insert('projects', {
+      id: project.id,
+      name: project.name,
+      is_active: project.isActive,
+      api_key: sealed.text,
+      api_key_id: sealed.keyId,
+      api_key_hint: project.apiKeyHint,
+      created_at: project.createdAtMs,
+      updated_at: project.updatedAtMs,
+      deactivated_at: project.deactivatedAtMs,
+    });
+  }
+
+  async updateProject(project: Project, upstreamKey: string | undefined): Promise<void> {
+    await this.tx.execute(
+      `UPDATE projects SET name = $name, is_active = $isActive, api_key_hint = $apiKeyHint,
+         updated_at = $updatedAtMs, deactivated_at = $deactivatedAtMs
+       WHERE id = $id`,
+      {
+        id: project.id,
+        name: project.name,
+        isActive: project.isActive,
+        apiKeyHint: project.apiKeyHint,
+        updatedAtMs: project.updatedAtMs,
+        deactivatedAtMs: project.deactivatedAtMs,
+      },
+    );
+    if (upstreamKey === undefined) return;
+    const { text, keyId } = this.box.seal(upstreamKey, placeOfKey(project.id));
+    await this.tx.execute('UPDATE projects SET api_key = $text, api_key_id = $keyId WHERE id = $id', {
+      id: project.id,
+      text,
+      keyId,
+    });
+  }
+
+  token(id: string) {
+    return tokenById(this.tx, id);
+  }
+
+  async insertToken(token: NewToken): Promise<void> {
+    await this.#insert('tokens', {
+      id: token.id,
+      digest: token.digest,
+      project_id: token.projectId,
+      name: token.name ?? '',
+      name_folded: (token.name ?? '').toLowerCase(),
+      is_active: token.isActive,
+      expires_at: token.expiresAtMs,
+      created_at: token.createdAtMs,
+      max_requests: token.maxRequests,
+      obfuscated: token.obfuscated,
+    });
+  }
+
+  async setTokenActive(id: string, isActive: boolean): Promise<void> {
+    await this.tx.execute('UPDATE tokens SET is_active = $isActive WHERE id = $id', { id, isActive });
+  }
+
+  revokeTokensOf(projectId: string): Promise<number> {
+    return this.tx.execute('UPDATE tokens SET is_active = $off WHERE project_id = $projectId AND is_active = $on', {
+      projectId,
+      on: true,
+      off: false,
+    });
+  }
+
+  async recordChange(change: Change, atMs: number): Promise<void> {
+    // The row's lock is held until COMMIT: the numbers are gapless and in the order of commits.
+    await this.tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
+    await this.tx.execute(
+      `INSERT INTO changes (seq, kind, project_id, token_id, changed_at)
+       SELECT seq, $kind, $projectId, $tokenId, $atMs FROM change_seq WHERE id = 1`,
+      { kind: change.kind, projectId: change.projectId, tokenId: change.tokenId, atMs },
+    );
+  }
+
+  async recordAudit(record: AuditRecord): Promise<void> {
+    await this.#insert('audit', {
+      id: record.id,
+      recorded_at: record.timeMs,
+      action: record.action,
+      actor: record.actor,
+      outcome: record.outcome,
+      project_id: record.projectId,
+      token_id: record.tokenId,
+      obfuscated: record.obfuscated,
+      request_id: record.requestId,
+      client_ip: record.clientIp,
+      reason: record.reason,
+      count: record.count,
+      details: record.details && JSON.stringify(record.details),
+    });
+  }
+
+  async #insert(table: string, columns: Bind): Promise<void> {
+    const names = Object.keys(columns);
+    const values = names.map((name) => `$${name}`).join(', ');
+    await this.tx.execute(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${values})`, columns);
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The schema's history: which migrations there are, which have been applied, and applying the rest.
+ * Each one is a transaction together with its own record, so that a kill leaves it done or not begun.
+ */
+import { type QueryInterface, QueryTypes, type Sequelize, Transaction } from 'sequelize';
+import { Umzug, type UmzugStorage } from 'umzug';
+import { firstTables } from './0001-first-tables.js';
+
+export interface MigrationContext {
+  queryInterface: QueryInterface;
+  transaction: Transaction;
+}
+
+export interface Migration {
+  /** Sorts in the order of application; never changes once released. */
+  name: string;
+  /** The oldest build that still works on the schema after this migration. */
+  minBuild: string;
+  up(context: MigrationContext): Promise<void>;
+}
+
+const MIGRATIONS: readonly Migration[] = [firstTables];
+const TABLE = 'schema_migrations';
+
+export interface MigrationStatus {
+  current: string | null;
+  pending: string[];
+  applied: { name: string; appliedAtMs: number }[];
+}
+
+/** The schema was made for newer builds, and this one would damage it. */
+export class SchemaTooNew extends Error {
+  override name = 'SchemaTooNew';
+}
+
+interface AppliedRow {
+  name: string;
+  min_build: string;
+  applied_at: number | string;
+}
+
+export class Migrator {
+  readonly #sequelize: Sequelize;
+  readonly #build: string;
+  #running: Promise<unknown> = Promise.resolve();
+
+  /** @param build this build's version, such as 1.4.0. */
+  constructor(sequelize: Sequelize, build: string) {
+    this.#sequelize = sequelize;
+    this.#build = build;
+  }
+
+  async status(): Promise<MigrationStatus> {
+    const rows = await this.#applied();
+    const names = new Set(rows.map((row) => row.name));
+    return {
+      current: rows.at(-1)?.name ?? null,
+      pending: MIGRATIONS.filter(({ name }) => !names.has(name)).map(({ name }) => name),
+      applied: rows.map((row) => ({ name: row.name, appliedAtMs: Number(row.applied_at) })),
+    };
+  }
+
+  /** @throws {SchemaTooNew} when the schema asks for a newer build than this one. */
+  async refuseNewerSchema(): Promise<void> {
+    for (const row of await this.#applied()) {
+      if (compareVersions(row.min_build, this.#build) > 0) {
+        throw new SchemaTooNew(`the schema (${row.name}) needs llmp ${row.min_build} or newer; this is ${this.#build}`);
+      }
+    }
+  }
+
+  /** Applies what is pending; those who call meanwhile wait for their turn and find nothing to do. */
+  up(): Promise<MigrationStatus> {
+    const turn = this.#running.then(() => this.#up());
+    this.#running = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #up(): Promise<MigrationStatus> {
+    await this.refuseNewerSchema();
+    await this.#sequelize.query(
+      `CREATE TABLE IF NOT EXISTS ${TABLE} (name VARCHAR(100) NOT NULL PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL)`,
+    );
+    await this.#umzug().up();
+    return this.status();
+  }
+
+  #umzug() {
+    const sequelize = this.#sequelize;
+    const storage: UmzugStorage = {
+      // Each migration records itself in its own transaction.
+      logMigration: () => Promise.resolve(),
+      unlogMigration: () => Promise.reject(new Error('migrations are not taken back')),
+      executed: async () => (await this.#applied()).map((row) => row.name),
+    };
+    return new Umzug({
+      storage,
+      logger: undefined,
+      migrations: MIGRATIONS.map((migration) => ({
+        name: migration.name,
+        up: () =>
+          sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, async (transaction) => {
+            await migration.up({ queryInterface: sequelize.getQueryInterface(), transaction });
+            await sequelize.query(`INSERT INTO ${TABLE} (name, min_build, applied_at) VALUES ($name, $build, $at)`, {
+              bind: { name: migration.name, build: migration.minBuild, at: Date.now() },
+              transaction,
+            });
+          }),
+      })),
+    });
+  }
+
+  async #applied(): Promise<AppliedRow[]> {
+    const tables = await this.#sequelize.getQueryInterface().showAllTables();
+    if (!tables.includes(TABLE)) return [];
+    return this.#sequelize.query<AppliedRow>(`SELECT name, min_build, applied_at FROM ${TABLE} ORDER BY name`, {
+      type: QueryTypes.SELECT,
+    });
+  }
+}
+
+function compareVersions(a: string, b: string): number {
+  const [as, bs] = [a, b].map((version) => version.split(/[.-]/).map((part) => Number(part) || 0));
+  for (let i = 0; i < 3; i++) {
+    const difference = (as?.[i] ?? 0) - (bs?.[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

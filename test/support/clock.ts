@@ -1,0 +1,58 @@
+import type { Clock } from '../../daemon/core/ports.js';
+
+interface Timer {
+  dueMs: number;
+  action: () => void;
+}
+
+/**
+ * A clock whose time is moved. It runs along with real time (or stands still, for models) and `advance`
+ * jumps ahead, firing what falls due on the way.
+ */
+export class TestClock implements Clock {
+  #offsetMs = 0;
+  readonly #timers = new Set<Timer>();
+  readonly #wallStartMs: number;
+  readonly #realStartMs = performance.now();
+
+  constructor(private readonly options: { standsStill: boolean } = { standsStill: false }) {
+    this.#wallStartMs = options.standsStill ? Date.UTC(2030, 0, 1) : Date.now();
+  }
+
+  monotonic(): number {
+    return this.#offsetMs + (this.options.standsStill ? 0 : performance.now() - this.#realStartMs);
+  }
+
+  now(): number {
+    return Math.floor(this.#wallStartMs + this.monotonic());
+  }
+
+  after(ms: number, action: () => void): () => void {
+    const timer = { dueMs: this.monotonic() + ms, action };
+    this.#timers.add(timer);
+    const real = this.options.standsStill
+      ? undefined
+      : setTimeout(() => {
+          this.#fire(timer);
+        }, ms).unref();
+    return () => {
+      clearTimeout(real);
+      this.#timers.delete(timer);
+    };
+  }
+
+  advance(ms: number): void {
+    const until = this.monotonic() + ms;
+    for (;;) {
+      const [next] = [...this.#timers].filter(({ dueMs }) => dueMs <= until).sort((a, b) => a.dueMs - b.dueMs);
+      if (!next) break;
+      this.#offsetMs += Math.max(0, next.dueMs - this.monotonic());
+      this.#fire(next);
+    }
+    this.#offsetMs += Math.max(0, until - this.monotonic());
+  }
+
+  #fire(timer: Timer): void {
+    if (this.#timers.delete(timer)) timer.action();
+  }
+}

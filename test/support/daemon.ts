@@ -1,0 +1,158 @@
+/** A whole daemon in this process, on a temporary SQLite file and a free port. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { type Environment, loadSettings } from '../../config/settings.js';
+import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import { type Daemon, startDaemon as compose } from '../../daemon/compose.js';
+import type { RequestEnded } from '../../daemon/core/events.js';
+import type { Log } from '../../daemon/core/ports.js';
+import { createLog } from '../../daemon/log.js';
+import { TestClock } from './clock.js';
+
+export const MANAGEMENT_TOKEN = 'management-token-of-the-tests';
+export const UPSTREAM_KEY = 'sk-upstream-canary-0123456789abcdef';
+
+export interface TestAnswer {
+  status: number;
+  headers: Headers;
+  // What an answer holds is for the test to say.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  body: any;
+}
+
+export interface TestDaemon {
+  url: string;
+  daemon: Daemon;
+  clock: TestClock;
+  /** The folder of the database. */
+  dir: string;
+  databasePath: string;
+  /** Every log line so far. */
+  logged: string[];
+  ended: RequestEnded[];
+  /** A management call, with the right token unless `headers` say otherwise. */
+  manage(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<TestAnswer>;
+  createProject(fields?: Partial<{ name: string; api_key: string }>): Promise<WireProject>;
+  createToken(projectId: string, fields?: Record<string, unknown>): Promise<WireTokenCreated>;
+  token(id: string): Promise<WireToken>;
+  /** A request on /v1 with a secret. */
+  call(secret: string, path?: string, init?: RequestInit): Promise<Response>;
+  /** Stops the daemon; the database stays for another one. */
+  stop(): Promise<void>;
+}
+
+export interface TestDaemonOptions {
+  upstream?: string;
+  /** Settings beside those every test has. */
+  env?: Environment;
+  /** Goes on with the database of a daemon before. */
+  dir?: string;
+}
+
+let projects = 0;
+
+export async function startDaemon({ upstream, env, dir: given }: TestDaemonOptions = {}): Promise<TestDaemon> {
+  const dir = given ?? temporaryFolder();
+  const databasePath = join(dir, 'llmp.db');
+  const clock = new TestClock();
+  const { logged, log } = recordingLog();
+  const ended: RequestEnded[] = [];
+  const { settings } = loadSettings({
+    MANAGEMENT_TOKEN,
+    LISTEN_ADDR: '127.0.0.1:0',
+    UPSTREAM_BASE_URL: upstream ?? 'http://127.0.0.1:9',
+    DATABASE_URL: databasePath,
+    SHUTDOWN_DELAY: '0',
+    SHUTDOWN_GRACE: '0',
+    ...env,
+  });
+  const daemon = await compose({
+    settings,
+    log,
+    clock,
+    version: '0.1.0',
+    onEnded: (request) => ended.push(request),
+  });
+  const url = `http://127.0.0.1:${(daemon.server.address() as AddressInfo).port}`;
+
+  const manage: TestDaemon['manage'] = async (method, path, body, headers = {}) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${MANAGEMENT_TOKEN}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === '' ? null : (JSON.parse(text) as unknown),
+    };
+  };
+  const expectStatus = async (answer: Promise<TestAnswer>, status: number) => {
+    const got = await answer;
+    if (got.status !== status) throw new Error(`expected ${status}, got ${got.status}: ${JSON.stringify(got.body)}`);
+    return got.body as unknown;
+  };
+
+  return {
+    url,
+    daemon,
+    clock,
+    dir,
+    databasePath,
+    logged,
+    ended,
+    manage,
+    createProject: (fields = {}) =>
+      expectStatus(
+        manage('POST', '/manage/projects', { name: `project ${++projects}`, api_key: UPSTREAM_KEY, ...fields }),
+        201,
+      ) as Promise<WireProject>,
+    createToken: (projectId, fields = {}) =>
+      expectStatus(
+        manage('POST', '/manage/tokens', { project_id: projectId, ...fields }),
+        201,
+      ) as Promise<WireTokenCreated>,
+    token: (id) => expectStatus(manage('GET', `/manage/tokens/${id}`), 200) as Promise<WireToken>,
+    call: (secret, path = '/v1/models', init = {}) =>
+      fetch(url + path, { ...init, headers: { authorization: `Bearer ${secret}`, ...(init.headers as object) } }),
+    async stop() {
+      const stopped = daemon.stop();
+      clock.advance(1); // The delays are 0: let their timers fire.
+      await stopped;
+    },
+  };
+}
+
+const folders: string[] = [];
+
+/** A folder that is removed when the process ends. */
+export function temporaryFolder(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'llmp-test-'));
+  if (folders.push(dir) === 1) {
+    process.once('exit', () => {
+      for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+    });
+  }
+  return dir;
+}
+
+/** The shipped log, writing into an array at its most talkative. */
+export function recordingLog(): { logged: string[]; log: Log } {
+  const logged: string[] = [];
+  const stream = new Writable({
+    decodeStrings: false,
+    write(line: string, _encoding, done) {
+      logged.push(line);
+      done();
+    },
+  });
+  return { logged, log: createLog({ level: 'debug', format: 'json', secrets: [MANAGEMENT_TOKEN], stream }) };
+}
