@@ -70,10 +70,13 @@ export function oneOf<const T extends string>(...values: readonly T[]): Kind<T> 
   };
 }
 
-/** A credential compared byte for byte, so white space around it is a mistake that must not be repaired silently. */
+/**
+ * A credential compared byte for byte, so white space around it is a mistake that must not be repaired silently; within
+ * it, no `Authorization` header could present it.
+ */
 export const credential: Kind<string> = {
-  accepts: 'visible ASCII without white space or a newline around it',
-  parse: (text) => (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) ? text : undefined),
+  accepts: 'visible ASCII without white space or a newline in it or around it',
+  parse: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
 };
 
 /** 32 bytes in base64. */
@@ -115,8 +118,8 @@ export const sqlitePath: Kind<string> = {
   accepts: 'sqlite:PATH or a path',
   parse(text) {
     const path = text.replace(/^sqlite:(?:\/\/(?=\/))?/, '');
-    return path === '' || path.includes('\0') || path === ':memory:' || /^[a-z][a-z0-9+]+:/i.test(path)
-      ? undefined
-      : path;
+    if (path === '' || path.includes('\0') || path === ':memory:') return undefined;
+    // Another scheme, or `sqlite://data/llmp.db`, which reads as a relative path and would be /data/llmp.db.
+    return /^[a-z][a-z0-9+]+:|^\/\//i.test(path) ? undefined : path;
   },
 };

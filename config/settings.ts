@@ -2,7 +2,7 @@
  * Every setting of the daemon, declared once. Each is an environment variable, and also `NAME_FILE` (the
  * path of a file that holds the value) and a systemd credential of the same name in lower case with dashes.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   credential,
@@ -185,8 +185,7 @@ function find(declared: Setting<unknown>, env: Environment): Found | undefined {
   if (file !== undefined) return { text: readValue(`${name}_FILE`, file), origin: file };
   if (env.CREDENTIALS_DIRECTORY) {
     const path = join(env.CREDENTIALS_DIRECTORY, name.toLowerCase().replaceAll('_', '-'));
-    const text = readCredential(path);
-    if (text !== undefined) return { text, origin: path };
+    if (existsSync(path)) return { text: readValue(name, path), origin: path };
   }
   if (declared.isRequired) throw new Error(`${name} is required`);
   if (declared.default === null) return undefined;
@@ -197,28 +196,20 @@ function parse(declared: Setting<unknown>, { text }: Found): unknown {
   const value = declared.kind.parse(text);
   if (value !== undefined) return value;
   if (declared.isRequired && text.trim() === '') throw new Error(`${declared.name} is required`);
-  const given = declared.secret ? '' : `, not ${JSON.stringify(text)}`;
+  const given = declared.secret ? '' : `, not ${JSON.stringify(withoutCredentials(text))}`;
   throw new Error(`${declared.name} must be ${declared.kind.accepts}${given}`);
 }
 
-const withoutNewline = (text: string) => text.replace(/\r?\n$/, '');
+/** A URL in a place that takes no password may have one all the same. */
+const withoutCredentials = (text: string) => text.replace(/(?<=:\/\/).*(?=@)|(?<=\?).*/gs, '********');
 
 function readValue(name: string, path: string): string {
   try {
-    return withoutNewline(readFileSync(path, 'utf8'));
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
     throw new Error(`${name}: cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? 'failed'}`, {
       cause: error,
     });
-  }
-}
-
-function readCredential(path: string): string | undefined {
-  try {
-    return withoutNewline(readFileSync(path, 'utf8'));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
   }
 }
 

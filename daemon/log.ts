@@ -75,6 +75,9 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Log {
 function asText(info: winston.Logform.TransformableInfo): string {
   const { level, message, time, ...fields } = info;
   const rest = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : '';
-  // JSON quoting escapes what would drive a terminal or forge a line.
-  return `${String(time)} ${level.toUpperCase().padEnd(5)} ${JSON.stringify(message).slice(1, -1)}${rest}`;
+  // JSON quoting escapes what would forge a line or drive a terminal, all but what lies beyond ASCII.
+  return `${String(time)} ${level.toUpperCase().padEnd(5)} ${JSON.stringify(message).slice(1, -1)}${rest}`.replace(
+    /[\x7f-\x9f\u2028\u2029]/g,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

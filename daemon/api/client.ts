@@ -104,8 +104,7 @@ export class ManagementClient {
   }
 
   async #json<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const response = await this.#send(method, path, body);
-    return (await response.json()) as T;
+    return (await answerOf(await this.#send(method, path, body))) as T;
   }
 
   async #page<T>(path: string, query: Record<string, string | undefined>): Promise<Page<T>> {
@@ -114,8 +113,10 @@ export class ManagementClient {
     const response = await this.#send('GET', search === '' ? path : `${path}?${search}`);
     const next = /<([^>]*)>;\s*rel="next"/.exec(response.headers.get('link') ?? '');
     const total = response.headers.get('x-total-count');
+    const items = await answerOf(response);
+    if (!Array.isArray(items)) throw new Unreachable(NOT_LLMP);
     return {
-      items: (await response.json()) as T[],
+      items: items as T[],
       next: next?.[1] === undefined ? null : new URL(next[1], 'http://daemon').searchParams.get('cursor'),
       total: total === null ? null : Number(total),
     };
@@ -149,8 +150,20 @@ export class ManagementClient {
   }
 }
 
+const NOT_LLMP = 'what answers there is not llmp';
+
+/** The body of a success. The time limit still runs while it arrives, and whatever listens there may not be llmp. */
+async function answerOf(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (error) {
+    throw new Unreachable(error instanceof SyntaxError ? NOT_LLMP : connectionProblem(error), { cause: error });
+  }
+}
+
 async function refusalOf(response: Response): Promise<ApiError> {
-  const problem = (await response.json().catch(() => ({}))) as Partial<WireProblem>;
+  const body: unknown = await response.json().catch(() => null);
+  const problem = (typeof body === 'object' && body !== null ? body : {}) as Partial<WireProblem>;
   const retryAfter = response.headers.get('retry-after');
   return new ApiError(
     response.status,

@@ -8,8 +8,8 @@ import * as z from 'zod';
 const wholeNumber = (from: number, to: number) =>
   z.int().min(from).max(to).describe(`a whole number from ${from} to ${to}`);
 
-// Control characters would let a name forge log lines or drive an operator's terminal.
-const NAME = /^(?=.*\S)[^\p{Cc}\p{Zl}\p{Zp}]+$/u;
+// Control characters would let a name forge log lines or drive an operator's terminal; half a surrogate pair has no UTF-8.
+const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u;
 const name = z
   .string()
   .min(1)

@@ -175,15 +175,21 @@ export class Admission {
 
   /** A change was committed, here or elsewhere. */
   apply(change: Change): void {
+    this.forget(change);
+    const end = ENDS[change.kind];
+    if (!end) return;
+    for (const account of this.#accountsOf(change)) {
+      for (const pass of account.inFlight) endPass(pass, end());
+    }
+  }
+
+  /** What is remembered of the change's token or project must be read again, and reads under way are worth nothing. */
+  forget(change: Change): void {
     for (const read of this.#reads.values()) {
       read.changed.add(change.projectId);
       if (change.tokenId !== null) read.changed.add(change.tokenId);
     }
-    const end = ENDS[change.kind];
-    for (const account of this.#accountsOf(change)) {
-      account.known = null;
-      if (end) for (const pass of account.inFlight) endPass(pass, end());
-    }
+    for (const account of this.#accountsOf(change)) account.known = null;
   }
 
   /** A token was created here: makes it known, so that it works even if the database goes away now. */

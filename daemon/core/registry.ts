@@ -48,10 +48,10 @@ export interface ShownToken extends Token {
   state: TokenState;
 }
 
-/** What a change did: the value for its caller, what others must hear (nothing, if it changed nothing), what the audit log keeps. */
+/** What a change did: the value for its caller, what others must hear, what the audit log keeps. */
 interface Done<T> {
   value: T;
-  change: Change | null;
+  change: Change;
   audit: AuditSubject;
 }
 
@@ -110,10 +110,10 @@ export class Registry {
     return reading(this.store.projects(filter, page));
   }
 
-  /** Records that somebody tried. `requested` is whatever stood where an id belongs. */
-  async refuseProjectDeletion(requested: string, caller: Caller): Promise<never> {
+  /** Records that somebody tried. `id` is null for what cannot be one: that might be a secret put in the wrong place. */
+  async refuseProjectDeletion(id: string | null, caller: Caller): Promise<never> {
     const why = 'projects cannot be deleted; deactivate instead';
-    await this.#recordRefusal({ action: 'project.delete_refused', details: { requested } }, caller, why);
+    await this.#recordRefusal({ action: 'project.delete_refused', projectId: id }, caller, why);
     throw new Refusal('method_not_allowed', why, { allow: 'GET, PATCH' });
   }
 
@@ -243,17 +243,21 @@ export class Registry {
     caller: Caller,
     work: (tx: ChangeTransaction) => Promise<Done<T>>,
   ): Promise<T> {
+    let begun: Change | null = null;
     try {
       const done = await this.store.change(async (tx) => {
         const result = await work(tx);
+        begun = result.change;
         const now = this.clock.now();
         await tx.recordAudit(auditRecord(result.audit, caller, 'success', now));
-        if (result.change) await tx.recordChange(result.change, now);
+        await tx.recordChange(result.change, now);
         return result;
       });
-      if (done.change) this.admission.apply(done.change);
+      this.admission.apply(done.change);
       return done.value;
     } catch (error) {
+      // Perhaps only the reply to COMMIT was lost.
+      if (begun) this.admission.forget(begun);
       if (error instanceof StoreUnavailable) throw unavailable(error);
       const refusal = error instanceof StoreConflict ? nameTaken(error) : error;
       if (refusal instanceof Refusal) await this.#recordRefusal(attempt, caller, refusal.message);

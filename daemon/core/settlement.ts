@@ -165,37 +165,21 @@ export class Settlement {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     this.#ticksBegun += 1;
-    const tick = this.#inDoubt ?? this.#collect();
     const isRepetition = this.#inDoubt !== null;
-    this.#inDoubt = tick;
+    const tick = (this.#inDoubt ??= this.#collect());
     try {
-      const report = isRepetition ? await this.#commitOnce(tick) : await this.#ledger.commit(tick);
-      this.#conclude(tick, report);
+      this.#conclude(tick, await (isRepetition ? this.#commitOnce(tick) : this.#ledger.commit(tick)));
     } catch (error) {
-      await this.#afterError(tick, error);
+      this.#failures += 1;
+      if (this.#failures === 1) this.#log.warn('the database does not take the counts; keeping them', { error });
+      for (const account of [...tick.accounts, ...this.#due]) account.fail(unavailable(error));
     }
   }
 
-  /** Sends a tick again unless the database already has it. */
+  /** Sends a tick of unknown outcome again, unless the database has it already: only its own number tells. */
   async #commitOnce(tick: RunningTick): Promise<Map<string, TakeReport>> {
-    if ((await this.#ledger.lastSeq(this.#instanceId)) >= tick.seq) return new Map();
-    return this.#ledger.commit(tick);
-  }
-
-  /** The database may have committed: only its own number tells. If even that cannot be read, the next run asks again. */
-  async #afterError(tick: RunningTick, error: unknown): Promise<void> {
-    const isCommitted = await this.#ledger.lastSeq(this.#instanceId).then(
-      (seq) => seq >= tick.seq,
-      () => false,
-    );
-    if (isCommitted) {
-      this.#conclude(tick, new Map());
-      return;
-    }
-    this.#failures += 1;
-    if (this.#failures === 1) this.#log.warn('the database does not take the counts; keeping them', { error });
-    const refusal = unavailable(error);
-    for (const account of [...tick.accounts, ...this.#due]) account.fail(refusal);
+    const isCommitted = (await this.#ledger.lastSeq(this.#instanceId)) >= tick.seq;
+    return isCommitted ? new Map<string, TakeReport>() : this.#ledger.commit(tick);
   }
 
   #collect(): RunningTick {

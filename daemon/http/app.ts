@@ -1,5 +1,6 @@
 /** The Express app for all but /v1: one list, in the order a request meets it. */
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import type { RequestListener } from 'node:http';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import type { Log } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { requestIdOf } from './credentials.js';
@@ -13,7 +14,7 @@ export interface AppOptions {
   manage: ManageOptions;
 }
 
-export function createApp({ log, probes, manage }: AppOptions): Express {
+export function createApp({ log, probes, manage }: AppOptions): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -26,7 +27,12 @@ export function createApp({ log, probes, manage }: AppOptions): Express {
   app.use('/manage', manageRoutes(manage));
   app.use(notFound);
   app.use(problems(log));
-  return app;
+  return (req, res) => {
+    // What Express cannot even route, such as a target that is no URL, it hands back; left to itself it answers in HTML.
+    app(req as Request, res as Response, () => {
+      sendProblem(res, new Refusal('invalid_request', 'malformed request'), requestIdOf(req.headers['x-request-id']));
+    });
+  };
 }
 
 const identify: RequestHandler = (req, res, next) => {

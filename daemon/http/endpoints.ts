@@ -1,4 +1,5 @@
-/** How a management path is declared: its methods, and for each what it reads. */
+/** How a path is declared: its methods, and for each what it reads. */
+import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response, type Router } from 'express';
 import * as z from 'zod';
 import { Refusal } from '../core/refusal.js';
@@ -6,7 +7,7 @@ import { hasBody } from './body.js';
 import { parseBody, parseQuery } from './validation.js';
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
-type Handler = (req: Request, res: Response) => Promise<void>;
+type Handler = (req: Request, res: Response) => void | Promise<void>;
 
 /**
  * Serves a path with the methods it has; any other is 405 with `Allow`.
@@ -38,7 +39,7 @@ export function plain(run: Handler): Handler {
 
 export function withQuery<Schema extends z.ZodObject>(
   schema: Schema,
-  run: (query: z.output<Schema>, req: Request, res: Response) => Promise<void>,
+  run: (query: z.output<Schema>, req: Request, res: Response) => void | Promise<void>,
   aliases?: Record<string, string>,
 ): Handler {
   return (req, res) => run(parseQuery(schema, req, aliases), req, res);
@@ -46,7 +47,7 @@ export function withQuery<Schema extends z.ZodObject>(
 
 export function withBody<Schema extends z.ZodObject>(
   schema: Schema,
-  run: (body: z.output<Schema>, req: Request, res: Response) => Promise<void>,
+  run: (body: z.output<Schema>, req: Request, res: Response) => void | Promise<void>,
 ): Handler {
   return async (req, res) => {
     parseQuery(NOTHING, req);
@@ -58,7 +59,15 @@ export function withBody<Schema extends z.ZodObject>(
 
 const LARGEST_BODY = '64kb';
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
-const parseJson = express.json({ limit: LARGEST_BODY, inflate: false, type: () => true });
+const parseJson = express.json({
+  limit: LARGEST_BODY,
+  inflate: false,
+  type: () => true,
+  verify(_req, _res, bytes) {
+    // Decoding would put U+FFFD where they are, and keep a name nobody sent.
+    if (!isUtf8(bytes)) throw new Refusal('invalid_request', 'the body is not valid UTF-8');
+  },
+});
 
 async function readJson(req: Request, res: Response): Promise<unknown> {
   if (!JSON_TYPE.test(req.get('content-type') ?? '')) {
@@ -66,7 +75,7 @@ async function readJson(req: Request, res: Response): Promise<unknown> {
   }
   await new Promise<void>((resolve, reject) => {
     parseJson(req, res, (error?: unknown) => {
-      if (error) reject(error);
+      if (error) reject(error as Error);
       else resolve();
     });
   });

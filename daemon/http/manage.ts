@@ -88,7 +88,12 @@ function projectRoutes(router: Router, registry: Registry): void {
       }),
     },
     // Whether or not there is such a project: none is ever deleted, and trying leaves a record.
-    { DELETE: (req, res) => registry.refuseProjectDeletion(req.params.id as string, callerOf(req, res)) },
+    {
+      DELETE: (req, res) => {
+        const { id } = req.params;
+        return registry.refuseProjectDeletion(isId(id) ? id : null, callerOf(req, res));
+      },
+    },
   );
 
   route(router, '/projects/:id/tokens/revoke', {
@@ -102,6 +107,7 @@ function projectRoutes(router: Router, registry: Registry): void {
 function tokenRoutes(router: Router, registry: Registry): void {
   route(router, '/tokens', {
     POST: withBody(schemas.tokenCreate, async (body, req, res) => {
+      if (!isId(body.project_id)) throw notFound('project');
       const { token, secret } = await registry.issueToken(tokenDraft(body), callerOf(req, res));
       res.setHeader('Cache-Control', 'no-store');
       res.status(201).json({ ...wireToken(token), token: secret });
@@ -142,10 +148,14 @@ function tokenRoutes(router: Router, registry: Registry): void {
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+const isId = (text: unknown): text is string => typeof text === 'string' && ID.test(text);
+
+const notFound = (what: 'project' | 'token') => new Refusal('not_found', `${what} not found`);
+
 /** What cannot be an id is not found without asking. */
 function idOf(req: Request, what: 'project' | 'token'): string {
   const { id } = req.params;
-  if (typeof id !== 'string' || !ID.test(id)) throw new Refusal('not_found', `${what} not found`);
+  if (!isId(id)) throw notFound(what);
   return id;
 }
 

@@ -1,5 +1,6 @@
 import { type Response, Router } from 'express';
 import type { Clock } from '../core/ports.js';
+import { route } from './endpoints.js';
 
 export interface Probes {
   clock: Clock;
@@ -15,23 +16,29 @@ const CHECK_WITHIN_MS = 1_000;
 export function probeRoutes({ clock, startedAtMs, missing, pingDatabase }: Probes): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
-  router.get('/live', (_req, res) => {
-    res.json({ status: 'ok' });
+  route(router, '/live', {
+    GET: (_req, res) => {
+      res.json({ status: 'ok' });
+    },
   });
 
-  router.get('/ready', async (_req, res) => {
-    const lacking = new Set(missing());
-    if (!(await isFine(clock, pingDatabase()))) lacking.add('database');
-    answer(res, lacking.size === 0, { status: lacking.size === 0 ? 'ready' : 'not ready', missing: [...lacking] });
+  route(router, '/ready', {
+    GET: async (_req, res) => {
+      const lacking = new Set(missing());
+      if (!(await isFine(clock, pingDatabase()))) lacking.add('database');
+      answer(res, lacking.size === 0, { status: lacking.size === 0 ? 'ready' : 'not ready', missing: [...lacking] });
+    },
   });
 
-  router.get('/health', async (_req, res) => {
-    const isUp = await isFine(clock, pingDatabase());
-    answer(res, isUp, {
-      status: isUp ? 'ok' : 'failing',
-      uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
-      checks: { database: isUp ? 'ok' : 'failing', redis: 'off', event_bus: 'off' },
-    });
+  route(router, '/health', {
+    GET: async (_req, res) => {
+      const isUp = await isFine(clock, pingDatabase());
+      answer(res, isUp, {
+        status: isUp ? 'ok' : 'failing',
+        uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
+        checks: { database: isUp ? 'ok' : 'failing', redis: 'off', event_bus: 'off' },
+      });
+    },
   });
   return router;
 }

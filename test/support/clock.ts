@@ -15,8 +15,8 @@ export class TestClock implements Clock {
   readonly #wallStartMs: number;
   readonly #realStartMs = performance.now();
 
-  constructor(private readonly options: { standsStill: boolean } = { standsStill: false }) {
-    this.#wallStartMs = options.standsStill ? Date.UTC(2030, 0, 1) : Date.now();
+  constructor(private readonly options: { standsStill: boolean; startMs?: number } = { standsStill: false }) {
+    this.#wallStartMs = options.startMs ?? Date.now();
   }
 
   monotonic(): number {

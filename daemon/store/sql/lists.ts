@@ -1,5 +1,5 @@
 import type { PageOf, PageRequest, Position } from '../../core/ports.js';
-import type { Bind, Connection } from './database.js';
+import type { Bind, Reader } from './database.js';
 
 /** Conditions that all must hold, with their values. */
 export class Conditions {
@@ -31,7 +31,7 @@ interface List<Row, Item> {
 }
 
 /** One page by keyset: as quick at the end of a long list as at its beginning, and stable while rows come and go. */
-export async function pageOf<Row extends object, Item>(on: Connection, list: List<Row, Item>): Promise<PageOf<Item>> {
+export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {
   const { columns, from, where, sortColumn, idColumn, page } = list;
   const [counted] = await on.select<{ total: number | string }>(
     `SELECT COUNT(*) AS total FROM ${from} ${where.sql}`,

@@ -1,18 +1,18 @@
 import type { PageOf, PageRequest, ProjectFilter } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
-import type { Connection } from './database.js';
+import type { Reader } from './database.js';
 import { Conditions, pageOf } from './lists.js';
 import { PROJECT_COLUMNS, projectOf, type ProjectRow } from './rows.js';
 
 /** What binds a sealed upstream key to its row. */
 export const placeOfKey = (projectId: string) => `project:${projectId}:api_key`;
 
-export async function projectById(on: Connection, id: string): Promise<Project | null> {
+export async function projectById(on: Reader, id: string): Promise<Project | null> {
   const [row] = await on.select<ProjectRow>(`SELECT ${PROJECT_COLUMNS} FROM projects WHERE id = $id`, { id });
   return row ? projectOf(row) : null;
 }
 
-export function listProjects(on: Connection, filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
+export function listProjects(on: Reader, filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
   const where = new Conditions();
   if (filter.isActive !== undefined) where.and('is_active = $isActive', { isActive: filter.isActive });
   return pageOf<ProjectRow, Project>(on, {

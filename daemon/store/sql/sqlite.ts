@@ -26,6 +26,29 @@ class PreparedDatabase extends sqlite3.Database {
 /** sqlite3 for Sequelize's `dialectModule`. */
 export const preparedSqlite3 = { ...sqlite3, Database: PreparedDatabase };
 
+/** As much of Sequelize's connection manager for SQLite as it takes to mend it. */
+interface Connections {
+  connections: Record<string, sqlite3.Database>;
+  destroyConnection(connection: sqlite3.Database & { uuid?: string }): Promise<void>;
+}
+
+/**
+ * When a COMMIT or ROLLBACK fails, Sequelize asks its manager to end the connection, which on SQLite looks for it in a
+ * pool it never was in and leaves it open, transaction and all: nobody could write any more. Closing it takes
+ * the transaction back.
+ */
+export function closeBrokenConnections(connectionManager: unknown): void {
+  const manager = connectionManager as Connections;
+  manager.destroyConnection = (connection) => {
+    if (connection.uuid !== undefined) Reflect.deleteProperty(manager.connections, connection.uuid);
+    return new Promise((resolve) => {
+      connection.close(() => {
+        resolve();
+      });
+    });
+  };
+}
+
 /** Another process has the database. */
 export class DatabaseInUse extends Error {
   override name = 'DatabaseInUse';

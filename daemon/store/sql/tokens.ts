@@ -10,7 +10,7 @@ import type {
 } from '../../core/ports.js';
 import type { TokenState } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
-import type { Bind, Connection } from './database.js';
+import type { Bind, Reader } from './database.js';
 import { Conditions, pageOf } from './lists.js';
 import { placeOfKey } from './projects.js';
 import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
@@ -24,15 +24,15 @@ const rowOf = (row: TokenRowColumns): TokenRow => ({
   projectIsActive: Boolean(row.project_is_active),
 });
 
-export function tokenById(on: Connection, id: string): Promise<TokenRow | null> {
+export function tokenById(on: Reader, id: string): Promise<TokenRow | null> {
   return oneToken(on, 't.id = $value', id);
 }
 
-export function tokenByDigest(on: Connection, digest: string): Promise<TokenRow | null> {
+export function tokenByDigest(on: Reader, digest: string): Promise<TokenRow | null> {
   return oneToken(on, 't.digest = $value', digest);
 }
 
-async function oneToken(on: Connection, condition: string, value: string): Promise<TokenRow | null> {
+async function oneToken(on: Reader, condition: string, value: string): Promise<TokenRow | null> {
   const [row] = await on.select<TokenRowColumns>(
     `SELECT ${TOKEN_COLUMNS}, p.is_active AS project_is_active FROM ${TOKENS} WHERE ${condition}`,
     { value },
@@ -42,7 +42,7 @@ async function oneToken(on: Connection, condition: string, value: string): Promi
 
 export class SqlTokenLookup implements TokenLookup {
   constructor(
-    private readonly database: Connection,
+    private readonly database: Reader,
     private readonly box: SecretBox,
   ) {}
 
@@ -82,7 +82,7 @@ const IN_STATE: Record<TokenState, string> = {
 };
 
 export function listTokens(
-  on: Connection,
+  on: Reader,
   filter: TokenFilter,
   sort: TokenSort,
   page: PageRequest,

@@ -1,0 +1,119 @@
+/** What tests of the management API look at beside a single answer: problems, whole lists, raw requests, the tables. */
+import { expect } from 'chai';
+import { request } from 'node:http';
+import type { WireProblem } from '../../daemon/api/contract.js';
+import type { Bind } from '../../daemon/store/sql/database.js';
+import { MANAGEMENT_TOKEN, type TestAnswer, type TestDaemon } from './daemon.js';
+
+/** Checks that an answer is a problem of this status and code, in the shape all have, and gives its `error`. */
+export function problemOf(answer: TestAnswer, status: number, code: string): string {
+  const problem = answer.body as WireProblem;
+  expect({ status: answer.status, code: problem.code }, problem.error).to.deep.equal({ status, code });
+  expect(answer.headers.get('content-type')).to.equal('application/json; charset=utf-8');
+  expect(problem).to.have.all.keys('error', 'code', 'request_id');
+  expect(problem.request_id).to.equal(answer.headers.get('x-request-id'));
+  return problem.error;
+}
+
+/** Checks that an answer is a success of this status, and gives its body. */
+export async function bodyOf<Body>(answer: Promise<TestAnswer> | TestAnswer, status = 200): Promise<Body> {
+  const got = await answer;
+  expect(got.status, JSON.stringify(got.body)).to.equal(status);
+  return got.body as Body;
+}
+
+/** The pages of a list from its first to its last, by following `Link`. */
+export async function pagesOf<Item>(daemon: TestDaemon, path: string): Promise<Item[][]> {
+  const pages: Item[][] = [];
+  let next: string | undefined = path;
+  do {
+    const answer: TestAnswer = await daemon.manage('GET', next);
+    pages.push(await bodyOf<Item[]>(answer));
+    next = /^<([^>]+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1];
+  } while (next !== undefined);
+  return pages;
+}
+
+/** A request with headers that fetch would refuse or repair. `undefined` leaves the management token out. */
+export function rawRequest(
+  daemon: TestDaemon,
+  { method = 'GET', path, headers = {}, body }: RawRequest,
+): Promise<TestAnswer & { text: string }> {
+  return new Promise((resolve, reject) => {
+    const all: Record<string, string | undefined> = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, ...headers };
+    const given = Object.entries(all).filter((header): header is [string, string] => header[1] !== undefined);
+    const sent = request(daemon.url, { method, path, headers: Object.fromEntries(given), agent: false }, (response) => {
+      const pieces: Buffer[] = [];
+      response.on('error', reject);
+      response.on('data', (piece: Buffer) => pieces.push(piece));
+      response.on('end', () => {
+        const text = Buffer.concat(pieces).toString();
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: new Headers(response.headers as Record<string, string>),
+          text,
+          body: text === '' ? null : (JSON.parse(text) as unknown),
+        });
+      });
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+export interface RawRequest {
+  method?: string;
+  path: string;
+  headers?: Record<string, string | undefined>;
+  body?: string | Buffer;
+}
+
+export interface AuditRow {
+  action: string;
+  actor: string;
+  outcome: string;
+  project_id: string | null;
+  token_id: string | null;
+  obfuscated: string | null;
+  request_id: string | null;
+  client_ip: string | null;
+  reason: string | null;
+  count: number | null;
+  details: string | null;
+}
+
+export interface ChangeRow {
+  seq: number;
+  kind: string;
+  project_id: string;
+  token_id: string | null;
+}
+
+/** The audit records in the order in which they were written. */
+export function auditOf({ daemon }: TestDaemon): Promise<AuditRow[]> {
+  return daemon.stores.database.select<AuditRow>('SELECT * FROM audit ORDER BY rowid');
+}
+
+export async function lastAuditOf(daemon: TestDaemon): Promise<AuditRow> {
+  const last = (await auditOf(daemon)).at(-1);
+  if (!last) throw new Error('nothing was audited');
+  return last;
+}
+
+export function changesOf({ daemon }: TestDaemon): Promise<ChangeRow[]> {
+  return daemon.stores.database.select<ChangeRow>('SELECT seq, kind, project_id, token_id FROM changes ORDER BY rowid');
+}
+
+/** Changes the database behind the daemon's back. */
+export function write({ daemon }: TestDaemon, sql: string, bind: Bind = {}): Promise<number> {
+  return daemon.stores.database.transact((tx) => tx.execute(sql, bind));
+}
+
+/** Everything the management API stores, to be compared before and after. */
+export async function storedIn({ daemon }: TestDaemon): Promise<Record<string, object[]>> {
+  const stored: Record<string, object[]> = {};
+  for (const table of ['projects', 'tokens', 'changes', 'change_seq', 'audit']) {
+    stored[table] = await daemon.stores.database.select(`SELECT * FROM ${table} ORDER BY rowid`);
+  }
+  return stored;
+}

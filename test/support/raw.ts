@@ -1,0 +1,214 @@
+/** Both ends of a connection byte for byte: HTTP clients and servers normalise the very things some tests are about. */
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+
+/** An answer as it stood on the wire. */
+export class RawAnswer {
+  constructor(
+    readonly status: number,
+    /** Names and values in the order they came. */
+    readonly fields: readonly (readonly [name: string, value: string])[],
+    readonly body: Buffer,
+  ) {}
+
+  /** Every value of a field. */
+  all(name: string): string[] {
+    return this.fields.filter(([given]) => given.toLowerCase() === name.toLowerCase()).map(([, value]) => value);
+  }
+
+  /** The value of a field that stands there once; undefined if it does not stand there. */
+  header(name: string): string | undefined {
+    const values = this.all(name);
+    if (values.length > 1) throw new Error(`${name} stands there ${values.length} times: ${values.join(' | ')}`);
+    return values[0];
+  }
+
+  get text(): string {
+    return this.body.toString();
+  }
+
+  get json(): Record<string, unknown> {
+    return JSON.parse(this.text) as Record<string, unknown>;
+  }
+}
+
+/** A client that sends exactly the bytes it is given. */
+export class RawClient {
+  /** What has arrived and was not yet taken as an answer. */
+  pending: Buffer = Buffer.alloc(0);
+  isClosed = false;
+  readonly closed: Promise<void>;
+  #wake: () => void = () => undefined;
+
+  private constructor(readonly socket: Socket) {
+    socket.on('data', (piece: Buffer) => {
+      this.pending = Buffer.concat([this.pending, piece]);
+      this.#wake();
+    });
+    socket.on('error', () => undefined); // A reset; `close` follows.
+    socket.on('end', () => socket.end());
+    this.closed = new Promise((resolve) => {
+      socket.on('close', () => {
+        this.isClosed = true;
+        this.#wake();
+        resolve();
+      });
+    });
+  }
+
+  static async to(url: string): Promise<RawClient> {
+    const { hostname, port } = new URL(url);
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve);
+      socket.once('error', reject);
+    });
+    return new RawClient(socket);
+  }
+
+  send(bytes: string | Buffer): void {
+    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+  }
+
+  /** Waits until `text` is among what has arrived. */
+  async seen(text: string): Promise<void> {
+    while (!this.pending.includes(text)) await this.#more();
+  }
+
+  /**
+   * The next whole answer.
+   *
+   * @param method of the request it answers: an answer to HEAD has no body, whatever it says.
+   * @throws when the connection ends first.
+   */
+  async answer(method = 'GET'): Promise<RawAnswer> {
+    for (;;) {
+      const parsed = parse(this.pending, method, this.isClosed);
+      if (parsed) {
+        this.pending = this.pending.subarray(parsed.length);
+        return parsed.answer;
+      }
+      await this.#more();
+    }
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  async #more(): Promise<void> {
+    if (this.isClosed) throw new Error(`the connection ended; pending: ${JSON.stringify(this.pending.toString('latin1'))}`);
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+}
+
+function parse(bytes: Buffer, method: string, isClosed: boolean): { answer: RawAnswer; length: number } | undefined {
+  const headEnd = bytes.indexOf('\r\n\r\n');
+  if (headEnd === -1) return undefined;
+  const [statusLine = '', ...lines] = bytes.subarray(0, headEnd).toString('latin1').split('\r\n');
+  const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1] ?? NaN);
+  if (Number.isNaN(status)) throw new Error(`not a status line: ${statusLine}`);
+  const fields = lines.map((line): [string, string] => {
+    const colon = line.indexOf(':');
+    return [line.slice(0, colon), line.slice(colon + 1).trim()];
+  });
+  const start = headEnd + 4;
+  const found = bodyOf(bytes, start, new RawAnswer(status, fields, Buffer.alloc(0)), method, isClosed);
+  return found && { answer: new RawAnswer(status, fields, found.body), length: found.end };
+}
+
+function bodyOf(
+  bytes: Buffer,
+  start: number,
+  head: RawAnswer,
+  method: string,
+  isClosed: boolean,
+): { body: Buffer; end: number } | undefined {
+  const declared = head.header('content-length');
+  if (method === 'HEAD' || head.status < 200 || head.status === 204 || head.status === 304) {
+    return { body: Buffer.alloc(0), end: start };
+  }
+  if (head.header('transfer-encoding') !== undefined) return chunked(bytes, start);
+  if (declared === undefined) return isClosed ? { body: bytes.subarray(start), end: bytes.length } : undefined;
+  const end = start + Number(declared);
+  return bytes.length >= end ? { body: bytes.subarray(start, end), end } : undefined;
+}
+
+function chunked(bytes: Buffer, start: number): { body: Buffer; end: number } | undefined {
+  const pieces: Buffer[] = [];
+  for (let at = start; ; ) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    if (lineEnd === -1) return undefined;
+    const size = parseInt(bytes.subarray(at, lineEnd).toString('latin1'), 16);
+    const end = lineEnd + 2 + size + 2;
+    if (bytes.length < end) return undefined;
+    if (size === 0) return { body: Buffer.concat(pieces), end };
+    pieces.push(bytes.subarray(lineEnd + 2, end - 2));
+    at = end;
+  }
+}
+
+export type Fields = Readonly<Record<string, string | readonly string[]>>;
+
+/** A request's head, with a Host and the secret unless `fields` has its own; a field with an empty array is left out. */
+export function head(start: string, secret: string | null, fields: Fields = {}): string {
+  const all: Fields = { Host: 'llmp.test', ...(secret !== null && { Authorization: `Bearer ${secret}` }), ...fields };
+  const lines = Object.entries(all).flatMap(([name, values]) =>
+    (typeof values === 'string' ? [values] : values).map((value) => `${name}: ${value}\r\n`),
+  );
+  return `${start} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}
+
+export const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+export const LAST_CHUNK = '0\r\n\r\n';
+
+/** Sends `bytes` on a connection of their own and gives the answer to them. */
+export async function ask(url: string, bytes: string | Buffer, method?: string): Promise<RawAnswer> {
+  const client = await RawClient.to(url);
+  try {
+    client.send(bytes);
+    return await client.answer(method);
+  } finally {
+    client.destroy();
+  }
+}
+
+/** A provider that says whatever it is told, HTTP or not. */
+export interface RawProvider {
+  url: string;
+  server: Server;
+  /** Connections that have brought a request. */
+  requests: number;
+  stop(): Promise<void>;
+}
+
+/** @param answer called for each piece of a request that arrives, which for small requests is the whole. */
+export async function startRawProvider(answer: (socket: Socket) => void): Promise<RawProvider> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', () => {
+      provider.requests += 1;
+      answer(socket);
+    });
+  });
+  const provider: RawProvider = {
+    url: '',
+    server,
+    requests: 0,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          resolve();
+        });
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  provider.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return provider;
+}

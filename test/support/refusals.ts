@@ -1,0 +1,54 @@
+import { expect } from 'chai';
+import type { RawAnswer } from './raw.js';
+
+export interface Expected {
+  status: number;
+  code: string;
+  /** Where the contract gives the words. */
+  error?: string;
+}
+
+/** Checks that an answer on /v1 is this refusal, in the one shape that all refusals have. */
+export function expectRefusal(answer: RawAnswer, { status, code, error }: Expected): void {
+  expect({ status: answer.status, code: answer.json.code }).to.deep.equal({ status, code });
+  expect(answer.json).to.have.all.keys('error', 'code', 'request_id');
+  expect(answer.json.error).to.be.a('string').that.is.not.empty;
+  if (error !== undefined) expect(answer.json.error).to.equal(error);
+  expect(answer.json.request_id).to.equal(answer.header('x-request-id'));
+  expect(answer.all('x-proxy-cache')).to.deep.equal(['miss']);
+  expect(answer.header('content-type')).to.match(/^application\/json/);
+}
+
+export const MALFORMED: Expected = { status: 400, code: 'malformed_request' };
+export const UNAUTHORIZED: Expected = { status: 401, code: 'unauthorized', error: 'unauthorized' };
+export const PROJECT_INACTIVE: Expected = { status: 403, code: 'project_inactive', error: 'project is inactive' };
+export const METHOD_NOT_ALLOWED: Expected = { status: 405, code: 'method_not_allowed', error: 'method not allowed' };
+export const REQUEST_TIMEOUT: Expected = { status: 408, code: 'request_timeout' };
+export const BODY_TOO_LARGE: Expected = { status: 413, code: 'body_too_large', error: 'request body too large' };
+export const URI_TOO_LONG: Expected = { status: 414, code: 'uri_too_long' };
+export const EXPECTATION_FAILED: Expected = { status: 417, code: 'expectation_failed' };
+export const LIMIT_REACHED: Expected = {
+  status: 429,
+  code: 'request_limit_reached',
+  error: 'token request limit reached',
+};
+export const HEADERS_TOO_LARGE: Expected = {
+  status: 431,
+  code: 'headers_too_large',
+  error: 'too many or too large headers',
+};
+export const CODING_NOT_SUPPORTED: Expected = { status: 501, code: 'not_supported' };
+export const VERSION_NOT_SUPPORTED: Expected = { status: 505, code: 'not_supported' };
+export const UNREACHABLE: Expected = { status: 502, code: 'upstream_unreachable', error: 'upstream unreachable' };
+export const KEY_REJECTED: Expected = {
+  status: 502,
+  code: 'upstream_key_rejected',
+  error: "upstream rejected the project's key",
+};
+export const UPSTREAM_MALFORMED: Expected = {
+  status: 502,
+  code: 'upstream_malformed',
+  error: 'upstream answered malformed',
+};
+export const UNAVAILABLE: Expected = { status: 503, code: 'unavailable', error: 'temporarily unavailable' };
+export const UPSTREAM_TIMEOUT: Expected = { status: 504, code: 'upstream_timeout', error: 'upstream timed out' };
