@@ -1,0 +1,71 @@
+/**
+ * A command is a declaration: parser, help, man pages and completion are made from it. Nothing here knows
+ * the library that parses.
+ */
+import type { Kind } from '../config/kinds.js';
+import type { ManagementClient } from '../daemon/api/client.js';
+import type { Globals } from './globals.js';
+import type { Input } from './input.js';
+import type { Output } from './output.js';
+import type { Shell } from './shell.js';
+
+export interface Option<T> {
+  /** Such as `-q, --quiet` or `--name <TEXT>`. Its long name in camel case is its key in the table of options. */
+  flags: string;
+  meaning: string;
+  /** None: a flag, or text taken as it is. */
+  kind?: Kind<T>;
+}
+
+// The type parameter lives in the values only; any option fits in a table.
+export type Options = Record<string, Option<unknown>>;
+/** What was given on the line; nothing has a default here. */
+export type Values<O extends Options> = { [K in keyof O]?: O[K] extends Option<infer T> ? T | undefined : never };
+
+export const flag = (flags: string, meaning: string): Option<boolean> => ({ flags, meaning });
+export const text = (flags: string, meaning: string): Option<string> => ({ flags, meaning });
+export const value = <T>(flags: string, kind: Kind<T>, meaning: string): Option<T> => ({
+  flags,
+  meaning,
+  kind,
+});
+
+export interface Argument {
+  /** As shown in the synopsis: `ID`. */
+  name: string;
+  meaning: string;
+  required: boolean;
+  /** One or more of them. */
+  many: boolean;
+}
+
+/** What a command gets to run with. */
+export interface Invocation<O extends Options = Options> {
+  args: readonly string[];
+  options: Values<O>;
+  globals: Globals;
+  shell: Shell;
+  input: Input;
+  output: Output;
+  /** Where the daemon is, for messages. */
+  server: string;
+  /** Finds the management token, asking for it if need be. @throws {Failure} with exit 2 or 3. */
+  connect: () => Promise<ManagementClient>;
+  /** @returns the help of the command at `path`, or undefined if there is none. */
+  helpOf: (path: readonly string[]) => string | undefined;
+}
+
+export interface Command<O extends Options = Options> {
+  path: readonly string[];
+  alias?: string;
+  summary: string;
+  /** Command lines without the leading `llmp `, each with what it does. */
+  examples: readonly (readonly [line: string, what: string])[];
+  argument?: Argument;
+  options: O;
+  /** @returns the exit code. */
+  run(invocation: Invocation<O>): Promise<number>;
+}
+
+/** Infers the types of the options' values for `run`. */
+export const command = <O extends Options>(declared: Command<O>): Command<O> => declared;

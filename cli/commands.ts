@@ -1,0 +1,42 @@
+/** The tree of commands as data. */
+import { aboutCommands, introductionCommand } from './about.js';
+import type { Command } from './command.js';
+import { daemonCommand } from './daemon.js';
+
+/** What runs when no command is named. */
+export const rootCommand: Command = introductionCommand;
+
+export interface Group {
+  summary: string;
+  /** Loaded when its word is on the line, so that starting costs the same however many commands there are. */
+  load: () => Promise<readonly Command[]>;
+}
+
+const tokens = async () => (await import('./token.js')).tokenCommands;
+const projects = async () => (await import('./project.js')).projectCommands;
+const migrations = async () => (await import('./migrate.js')).migrateCommands;
+
+/** By the words that lead to them. */
+export const GROUPS: Readonly<Record<string, Group>> = {
+  manage: {
+    summary: 'projects and tokens, through the management API',
+    load: async () => [...(await tokens()), ...(await projects())],
+  },
+  'manage token': { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
+  'manage project': { summary: 'create, list, activate and deactivate projects', load: projects },
+  token: { summary: 'short for manage token', load: tokens },
+  project: { summary: 'short for manage project', load: projects },
+  migrate: { summary: "the database's schema", load: migrations },
+};
+
+/** The commands that `argv` can possibly name. */
+export async function commandsFor(argv: readonly string[]): Promise<readonly Command[]> {
+  const named = Object.entries(GROUPS).filter(([words]) => words.split(' ').every((word) => argv.includes(word)));
+  const loaded = await Promise.all(named.map(([, group]) => group.load()));
+  return [daemonCommand, ...aboutCommands, ...new Set(loaded.flat())];
+}
+
+/** Every path a command goes by: what is under `manage` works without that word as well. */
+export function pathsOf({ path }: Command): readonly (readonly string[])[] {
+  return path[0] === 'manage' ? [path, path.slice(1)] : [path];
+}

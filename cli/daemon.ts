@@ -1,0 +1,23 @@
+import { command, flag, text } from './command.js';
+
+/** The daemon itself: everything about it is in daemon/, loaded only here. */
+export const daemonCommand = command({
+  path: ['daemon'],
+  alias: 'serve',
+  summary: 'run the proxy in the foreground',
+  examples: [
+    ['daemon --env-file /etc/llmp/llmp.env', 'with settings from a file'],
+    ['daemon --check', 'say what is wrong with the settings, and stop'],
+  ],
+  options: {
+    envFile: text('--env-file <FILE>', 'settings, NAME=value a line; the environment comes first'),
+    check: flag('--check', 'check the settings, connect to nothing, and stop'),
+    printConfig: flag('--print-config', 'print the settings and where each comes from, and stop'),
+  },
+  async run({ shell, options: { envFile, check = false, printConfig = false } }) {
+    // A closed pipe ends every other command; the daemon goes on when nobody reads its log any more.
+    if (!check && !printConfig) shell.stdout.removeAllListeners('error');
+    const { runDaemon } = await import('../daemon/main.js');
+    return runDaemon({ check, printConfig, ...(envFile === undefined ? {} : { envFile }) });
+  },
+});

@@ -1,0 +1,37 @@
+/** Options that every command understands, anywhere on the line. */
+import { duration, oneOf } from '../config/kinds.js';
+import { flag, text, value, type Values } from './command.js';
+import { quoted, usage } from './failure.js';
+
+export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'id'] as const;
+export type Format = (typeof FORMATS)[number];
+
+const format = oneOf(...FORMATS);
+
+export const GLOBAL_OPTIONS = {
+  server: text('--server <URL>', 'where the daemon is: http://HOST:PORT, https://… or unix:PATH (LLMP_SERVER)'),
+  managementToken: text('--management-token <TOKEN>', 'the management token; `ps` can show it to others'),
+  managementTokenFile: text('--management-token-file <FILE>', 'a file that holds the management token; - is stdin'),
+  output: value('-o, --output <FORMAT>', format, `${FORMATS.join(', ')} (LLMP_OUTPUT)`),
+  json: flag('--json', 'the same as -o json'),
+  quiet: flag('-q, --quiet', 'nothing on stderr but errors'),
+  verbose: flag('-v, --verbose', 'say on stderr what is asked of the daemon'),
+  color: flag('--no-color', 'no colour (NO_COLOR)'),
+  yes: flag('-y, --yes', 'do not ask for confirmation'),
+  timeout: value('--timeout <DURATION>', duration(), 'how long an answer may take, such as 10s; 30s unless given'),
+  input: flag('--no-input', 'never ask; fail where a prompt would be needed'),
+  reason: text('--reason <TEXT>', 'why, for the audit record of a change; at most 200 characters'),
+};
+
+export type Globals = Values<typeof GLOBAL_OPTIONS>;
+
+/** @throws {Failure} when LLMP_OUTPUT holds something else than a format. */
+export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
+  if (globals.json) return 'json';
+  if (globals.output) return globals.output;
+  const wanted = env.LLMP_OUTPUT;
+  if (!wanted) return 'table';
+  const known = format.parse(wanted);
+  if (!known) throw usage(`LLMP_OUTPUT must be ${format.accepts}, not ${quoted(wanted)}`);
+  return known;
+}

@@ -1,0 +1,70 @@
+/** What an operator hands in besides the command line: files, standard input, answers to questions. */
+import { readFile } from 'node:fs/promises';
+import { text as textOf } from 'node:stream/consumers';
+import { usage } from './failure.js';
+import type { Shell } from './shell.js';
+
+export class Input {
+  readonly #shell: Shell;
+  /** Prompts need a terminal on both sides: answers come from stdin, and stdout belongs to the data. */
+  readonly canAsk: boolean;
+  #stdinUser: string | undefined;
+
+  constructor(shell: Shell, mayAsk: boolean) {
+    this.#shell = shell;
+    this.canAsk = mayAsk && shell.stdin.isTTY === true && shell.stderr.isTTY === true;
+  }
+
+  get isPiped(): boolean {
+    return this.#shell.stdin.isTTY !== true;
+  }
+
+  /**
+   * Reads a secret from a file, or from standard input for `-`; one newline at its end is not part of it.
+   *
+   * @param what names the secret in messages.
+   */
+  async secretFrom(path: string, what: string): Promise<string> {
+    if (path === '-' && this.canAsk) return this.hidden(`Type ${what}:`);
+    const content = path === '-' ? await this.#standardInput(what) : await contentOf(path, what);
+    return content.replace(/\r?\n$/, '');
+  }
+
+  /** Asks without showing what is typed. */
+  async hidden(message: string): Promise<string> {
+    return String(await this.#ask({ type: 'password', message, toggleMask: false }));
+  }
+
+  async confirm(message: string): Promise<boolean> {
+    return (await this.#ask({ type: 'confirm', message, default: false })) === true;
+  }
+
+  async #standardInput(what: string): Promise<string> {
+    if (this.#stdinUser) {
+      throw usage(`standard input cannot be both ${this.#stdinUser} and ${what}`, { advice: 'Use a file for one' });
+    }
+    this.#stdinUser = what;
+    return textOf(this.#shell.stdin);
+  }
+
+  async #ask(question: {
+    type: 'password' | 'confirm';
+    message: string;
+    default?: boolean;
+    toggleMask?: boolean;
+  }): Promise<unknown> {
+    const { default: inquirer } = await import('inquirer');
+    const { stdin, stderr } = this.#shell;
+    const prompt = inquirer.createPromptModule({ input: stdin as NodeJS.ReadStream, output: stderr });
+    const answers: { answer: unknown } = await prompt([{ name: 'answer', ...question }]);
+    return answers.answer;
+  }
+}
+
+async function contentOf(path: string, what: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw usage(`cannot read ${what} from ${path}`, { why: (error as NodeJS.ErrnoException).code ?? '', cause: error });
+  }
+}

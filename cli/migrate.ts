@@ -1,0 +1,87 @@
+/** `llmp migrate …`: the database's schema, over the management API or directly. */
+import type { WireMigrations } from '../daemon/api/contract.js';
+import { wireMigrations } from '../daemon/api/migrations.js';
+import { command, flag, type Invocation, text } from './command.js';
+import { EXIT, usage } from './failure.js';
+import { type Migration, migrationView } from './views.js';
+
+const whereOptions = {
+  direct: flag('--direct', 'open the database itself, with no daemon running'),
+  envFile: text('--env-file <FILE>', 'with --direct: settings, as for `llmp daemon`'),
+};
+
+const status = command({
+  path: ['migrate', 'status'],
+  summary: 'say which migrations are applied and which are pending',
+  examples: [
+    ['migrate status --exit-code', 'exit 9 when something is pending'],
+    ['migrate status --direct --env-file llmp.env', 'without a daemon'],
+  ],
+  options: { ...whereOptions, exitCode: flag('--exit-code', 'exit 9 when something is pending') },
+  async run(invocation) {
+    const { output, options } = invocation;
+    const migrations = await withMigrations(invocation, (source) => source.status());
+    await output.list(rowsOf(migrations), migrationView, migrations);
+    const { pending } = migrations;
+    output.note(pending.length === 0 ? 'Up to date.' : `${pending.length} pending. Apply: llmp migrate up`);
+    return options.exitCode && pending.length > 0 ? EXIT.checkFailed : EXIT.done;
+  },
+});
+
+const up = command({
+  path: ['migrate', 'up'],
+  summary: 'apply all pending migrations',
+  examples: [
+    ['migrate up', 'through the running daemon'],
+    ['migrate up --direct --env-file llmp.env', 'without a daemon'],
+  ],
+  options: whereOptions,
+  async run(invocation) {
+    const { output } = invocation;
+    const [before, after] = await withMigrations(invocation, async (source) => [
+      await source.status(),
+      await source.up(),
+    ]);
+    if (output.format !== 'table') await output.list(rowsOf(after), migrationView, after);
+    const wereApplied = new Set(before.applied.map(({ name }) => name));
+    const applied = after.applied.map(({ name }) => name).filter((name) => !wereApplied.has(name));
+    output.note(applied.length === 0 ? 'Nothing to do: up to date.' : `Applied ${applied.join(', ')}.`);
+    return EXIT.done;
+  },
+});
+
+interface Source {
+  status(): Promise<WireMigrations>;
+  up(): Promise<WireMigrations>;
+}
+
+async function withMigrations<T>(
+  { options, shell, output, connect }: Invocation<typeof whereOptions>,
+  work: (source: Source) => Promise<T>,
+): Promise<T> {
+  if (!options.direct) {
+    if (options.envFile !== undefined) throw usage('--env-file is for --direct only', { advice: 'Add --direct' });
+    const client = await connect();
+    return work({ status: () => client.migrations(), up: () => client.migrateUp() });
+  }
+  const { directMigrations } = await import('../daemon/ops/migrations.js');
+  const database = directMigrations(shell.env, options.envFile);
+  const source = {
+    status: async () => wireMigrations(await database.status()),
+    up: async () => wireMigrations(await database.up()),
+  };
+  try {
+    return await output.during('working on the database', work(source));
+  } finally {
+    await database.close();
+  }
+}
+
+function rowsOf({ applied, pending }: WireMigrations): Migration[] {
+  return [
+    ...applied.map((migration) => ({ ...migration, state: 'applied' as const })),
+    ...pending.map((name) => ({ name, state: 'pending' as const, applied_at: null })),
+  ];
+}
+
+export const migrateCommands = [status, up];

@@ -1,0 +1,170 @@
+/** Data goes to stdout in the format asked for; everything else goes to stderr. */
+import { csvCell, plain, visible, visibleJson, withoutSecrets } from './escape.js';
+import { EXIT, type Failure } from './failure.js';
+import type { Format } from './globals.js';
+import type { Shell } from './shell.js';
+import type { Look, View } from './table.js';
+
+export interface OutputOptions {
+  format: Format;
+  quiet: boolean;
+  verbose: boolean;
+  color: boolean;
+  /** Never shown in a message, wherever it comes from. */
+  secrets: readonly (string | undefined)[];
+}
+
+const PROGRESS_AFTER_MS = 300;
+const DEFAULT_WIDTH = 80;
+
+export class Output {
+  readonly #shell: Shell;
+  readonly #options: OutputOptions;
+  #pending = 0;
+  #progressTimer: NodeJS.Timeout | undefined;
+  #progressShown = false;
+
+  constructor(shell: Shell, options: OutputOptions) {
+    this.#shell = shell;
+    this.#options = options;
+  }
+
+  get format(): Format {
+    return this.#options.format;
+  }
+
+  get isQuiet(): boolean {
+    return this.#options.quiet;
+  }
+
+  // ---- data
+
+  /** @param whole what JSON shows when it is not simply the items. */
+  async list<T>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
+    if (this.#isForPeople) {
+      const { tableOf } = await import('./table.js');
+      if (items.length > 0) this.#write(await tableOf(items, view.columns, await this.#look()));
+    } else this.#write(this.#lines(items, view, whole));
+  }
+
+  /** One thing: an object rather than an array in JSON, all of its fields on a terminal. */
+  async one<T>(item: T, view: View<T>): Promise<void> {
+    if (this.#isForPeople) {
+      const { detailOf } = await import('./table.js');
+      this.#write(detailOf(item, view, await this.#look()));
+    } else this.#write(this.#lines([item], view, item));
+  }
+
+  /** Data of our own making that is the same in every format. */
+  text(data: string): void {
+    this.#write(`${data}\n`);
+  }
+
+  get #isForPeople(): boolean {
+    return this.format === 'table' && this.#shell.stdout.isTTY === true;
+  }
+
+  #lines<T>(items: readonly T[], view: View<T>, whole: unknown): string {
+    const cells = (item: T, cell: (value: unknown) => string) => view.fields.map((field) => cell(item[field]));
+    switch (this.format) {
+      case 'json':
+        return `${visibleJson(whole, 2)}\n`;
+      case 'id':
+        return items.map((item) => `${visible(view.idOf(item))}\n`).join('');
+      case 'csv':
+        return `${view.fields.join(',')}\r\n${items.map((item) => `${cells(item, csvCell).join(',')}\r\n`).join('')}`;
+      case 'jsonl':
+        return items.map((item) => `${visibleJson(item)}\n`).join('');
+      default:
+        return items.map((item) => `${cells(item, plain).join('\t')}\n`).join('');
+    }
+  }
+
+  // ---- messages
+
+  /** What happened, for a person. A program that asked for JSON has the data. */
+  note(message: string): void {
+    if (!this.#options.quiet && !this.#isForPrograms) this.#say(message);
+  }
+
+  warn(message: string): void {
+    if (this.#options.quiet) return;
+    if (this.#isForPrograms) this.#say(visibleJson({ warning: message }));
+    else this.#say(`llmp: warning: ${message}`);
+  }
+
+  trace(message: string): void {
+    if (this.#options.verbose) for (const line of message.split('\n')) this.#say(line);
+  }
+
+  /** At most three lines: what, why, what to do. A closed pipe and ^C need no words. */
+  fail(failure: Failure): void {
+    if (failure.exitCode === EXIT.interrupted) return;
+    const { why, advice, code, requestId } = failure.explanation;
+    if (this.#isForPrograms) {
+      const details = { error: failure.message, code, why, advice, request_id: requestId, exit_code: failure.exitCode };
+      this.#say(visibleJson(details));
+    } else {
+      this.#say(`llmp: ${failure.message}`);
+      for (const line of [why, advice]) if (line) this.#say(`  ${line}`);
+    }
+    if (failure.cause instanceof Error) this.trace(failure.cause.stack ?? failure.cause.message);
+  }
+
+  /** Shows on a terminal that `work` is still under way once that takes noticeably long. */
+  async during<T>(what: string, work: Promise<T>): Promise<T> {
+    this.#pending += 1;
+    if (this.#shell.stderr.isTTY && !this.#options.quiet) {
+      this.#progressTimer ??= setTimeout(() => {
+        this.#progressShown = true;
+        this.#shell.stderr.write(`\r${visible(what)} ...\x1b[K`);
+      }, PROGRESS_AFTER_MS);
+    }
+    try {
+      return await work;
+    } finally {
+      this.#pending -= 1;
+      if (this.#pending === 0) this.#endProgress();
+    }
+  }
+
+  #endProgress(): void {
+    clearTimeout(this.#progressTimer);
+    this.#progressTimer = undefined;
+    if (this.#progressShown) this.#shell.stderr.write('\r\x1b[K');
+    this.#progressShown = false;
+  }
+
+  get #isForPrograms(): boolean {
+    return this.format === 'json' || this.format === 'jsonl';
+  }
+
+  #say(line: string): void {
+    this.#endProgress();
+    this.#shell.stderr.write(`${withoutSecrets(visible(line), this.#options.secrets)}\n`);
+  }
+
+  #write(data: string): void {
+    this.#endProgress();
+    this.#shell.stdout.write(data);
+  }
+
+  /** Asked for only when stdout is a terminal. */
+  async #look(): Promise<Look> {
+    const { default: pc } = await import('picocolors');
+    const { stdout, env } = this.#shell;
+    return {
+      colors: pc.createColors(this.#options.color && !env.NO_COLOR && env.TERM !== 'dumb'),
+      ascii: isAscii(env),
+      width: stdout.columns || DEFAULT_WIDTH, // Some pseudo-terminals say 0.
+      now: this.#shell.now(),
+    };
+  }
+}
+
+/** Whether glyphs are to be avoided: asked for, or the locale names another character set. */
+function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
+  if (LLMP_ASCII) return LLMP_ASCII !== '0';
+  const locale = LC_ALL || LC_CTYPE || LANG;
+  return locale ? !/utf-?8/i.test(locale) : false;
+}

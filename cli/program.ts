@@ -1,0 +1,56 @@
+/** From a command line to an exit code. */
+import type { Invocation } from './command.js';
+import { serverText } from './server.js';
+import { EXIT, failureOf } from './failure.js';
+import { type Format, formatOf } from './globals.js';
+import { Input } from './input.js';
+import { Output } from './output.js';
+import { parse } from './parser.js';
+import type { Shell } from './shell.js';
+
+/**
+ * Parses `argv`, runs the one command it names, and says on stderr what went wrong.
+ *
+ * @param argv without the interpreter and the script.
+ * @returns the exit code.
+ */
+export async function run(argv: readonly string[], shell: Shell): Promise<number> {
+  const { outcome, globals, helpOf } = await parse(argv, shell);
+  if (outcome.kind === 'shown') return EXIT.done;
+
+  const { env } = shell;
+  const server = serverText(globals, env);
+  const outputAs = (format: Format) =>
+    new Output(shell, {
+      format,
+      quiet: globals.quiet ?? false,
+      verbose: globals.verbose ?? false,
+      color: globals.color ?? true,
+      secrets: [globals.managementToken, env.MANAGEMENT_TOKEN],
+    });
+  let output = outputAs('table');
+  try {
+    output = outputAs(formatOf(globals, env));
+    if (outcome.kind === 'failed') throw outcome.failure;
+    const input = new Input(shell, globals.input ?? true);
+    const invocation: Invocation = {
+      args: outcome.args,
+      options: outcome.options,
+      globals,
+      shell,
+      input,
+      output,
+      server,
+      async connect() {
+        const { connect } = await import('./connection.js');
+        return connect(shell, globals, input, output);
+      },
+      helpOf,
+    };
+    return await outcome.command.run(invocation);
+  } catch (error) {
+    const failure = failureOf(error, server);
+    output.fail(failure);
+    return failure.exitCode;
+  }
+}

@@ -1,0 +1,14 @@
+import type { Readable, Writable } from 'node:stream';
+
+export type InputStream = Readable & { isTTY?: boolean };
+export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
+
+/** What a command may touch of the world around it. Only main.ts knows the real process; tests hand in their own. */
+export interface Shell {
+  env: NodeJS.ProcessEnv;
+  stdin: InputStream;
+  stdout: OutputStream;
+  stderr: OutputStream;
+  /** Milliseconds since the epoch. */
+  now(): number;
+}

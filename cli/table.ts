@@ -1,0 +1,119 @@
+/** Tables and details for a person at a terminal. */
+import type { createColors } from 'picocolors';
+import { plain, visible } from './escape.js';
+
+type Colors = ReturnType<typeof createColors>;
+export type Tint = 'green' | 'red' | 'yellow' | 'dim';
+
+/** What the terminal can show, and when "now" is. */
+export interface Look {
+  colors: Colors;
+  ascii: boolean;
+  /** Columns of the terminal. */
+  width: number;
+  /** Milliseconds since the epoch. */
+  now: number;
+}
+
+export interface Column<T> {
+  title: string;
+  /** When the terminal is too narrow, the column of the highest rank goes first; 0 always stays. */
+  rank: number;
+  show(item: T, look: Look): string;
+  tint?(item: T): Tint | undefined;
+  alignRight?: boolean;
+  /** A long text that may be cut rather than cost other columns their place. */
+  shrinks?: boolean;
+}
+
+export interface View<T> {
+  idOf(item: T): string;
+  /** For tab-separated and CSV output, in this order. */
+  fields: readonly (keyof T & string)[];
+  columns: readonly Column<T>[];
+  /** Fields that a person reads better in another form. */
+  details: Readonly<Partial<Record<string, (item: T, look: Look) => string>>>;
+}
+
+interface Cell {
+  text: string;
+  width: number;
+  tint: Tint | undefined;
+}
+
+interface Laid {
+  rank: number;
+  alignRight: boolean;
+  cells: Cell[];
+  width: number;
+}
+
+const GAP = '  ';
+const SHRUNK_WIDTH = 32;
+
+/** Every line fits `look.width` as long as the columns of rank 0 do. */
+export async function tableOf<T>(items: readonly T[], columns: readonly Column<T>[], look: Look): Promise<string> {
+  // Loaded only when there is a table to draw: it costs as much as parsing the whole command line.
+  const { default: widthOf } = await import('string-width');
+  const laid = columns.map((column) => lay(items, column, look, widthOf));
+  const shown = fitting(laid, look.width);
+  const lines = Array.from({ length: items.length + 1 }, (_, row) =>
+    shown
+      .map(({ cells, width, alignRight }) => padded(cells[row], width, alignRight, row === 0, look.colors))
+      .join(GAP)
+      .trimEnd(),
+  );
+  return `${lines.join('\n')}\n`;
+}
+
+/** One thing: a line for each field. */
+export function detailOf<T>(item: T, view: View<T>, look: Look): string {
+  const longest = Math.max(...view.fields.map((field) => field.length));
+  const lines = view.fields.map((field) => {
+    const text = view.details[field]?.(item, look) ?? plain(item[field]);
+    return `${look.colors.dim(field.padEnd(longest))}${GAP}${visible(text)}`.trimEnd();
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+function lay<T>(items: readonly T[], column: Column<T>, look: Look, widthOf: (text: string) => number): Laid {
+  const cells = items.map((item): Cell => {
+    const whole = visible(column.show(item, look));
+    const text = column.shrinks ? cut(whole, SHRUNK_WIDTH, look.ascii ? '~' : '…', widthOf) : whole;
+    return { text, width: widthOf(text), tint: column.tint?.(item) };
+  });
+  cells.unshift({ text: column.title, width: column.title.length, tint: undefined });
+  return {
+    rank: column.rank,
+    alignRight: column.alignRight ?? false,
+    cells,
+    width: cells.reduce((most, cell) => Math.max(most, cell.width), 0),
+  };
+}
+
+function cut(text: string, most: number, sign: string, widthOf: (text: string) => number): string {
+  if (widthOf(text) <= most) return text;
+  let kept = '';
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (widthOf(kept + segment) > most - 1) break;
+    kept += segment;
+  }
+  return kept + sign;
+}
+
+function fitting(columns: readonly Laid[], width: number): readonly Laid[] {
+  const needed = columns.reduce((sum, column) => sum + column.width, GAP.length * (columns.length - 1));
+  const highest = Math.max(...columns.map(({ rank }) => rank));
+  if (needed <= width || highest === 0) return columns;
+  return fitting(
+    columns.filter(({ rank }) => rank !== highest),
+    width,
+  );
+}
+
+function padded(cell: Cell | undefined, width: number, alignRight: boolean, isTitle: boolean, colors: Colors): string {
+  const { text, width: own, tint } = cell ?? { text: '', width: 0, tint: undefined };
+  const space = ' '.repeat(width - own);
+  const colored = isTitle ? colors.bold(text) : tint ? colors[tint](text) : text;
+  return alignRight ? space + colored : colored + space;
+}

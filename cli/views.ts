@@ -1,0 +1,173 @@
+/** How each thing is shown: fields for machines, columns for people. */
+import type {
+  WireProject,
+  WireToken,
+  WireTokenCreated,
+  WireTokensRevoked,
+  WireTokenState,
+} from '../daemon/api/contract.js';
+import type { Column, Look, Tint, View } from './table.js';
+
+interface StateMark {
+  glyph: string;
+  ascii: string;
+  word: string;
+  tint: Tint;
+}
+
+// State is never colour alone, and never the glyph alone.
+const STATES: Record<WireTokenState, StateMark> = {
+  active: { glyph: '●', ascii: '*', word: 'active', tint: 'green' },
+  expired: { glyph: '○', ascii: '-', word: 'expired', tint: 'dim' },
+  revoked: { glyph: '✗', ascii: 'x', word: 'revoked', tint: 'red' },
+  rate_limited: { glyph: '▲', ascii: '!', word: 'limited', tint: 'yellow' },
+  project_inactive: { glyph: '◌', ascii: '=', word: 'project off', tint: 'dim' },
+};
+
+export const TOKEN_STATES = Object.keys(STATES) as WireTokenState[];
+
+/** @param state as the daemon says it: a newer one may know states that this release does not. */
+function stateShown(state: string, { ascii }: Look): string {
+  const mark = (STATES as Partial<Record<string, StateMark>>)[state];
+  return mark ? `${ascii ? mark.ascii : mark.glyph} ${mark.word}` : state;
+}
+
+function stateTint(state: string): Tint | undefined {
+  return (STATES as Partial<Record<string, StateMark>>)[state]?.tint;
+}
+
+const SHORT_ID_LENGTH = 8;
+export const shortId = (id: string) => id.slice(0, SHORT_ID_LENGTH);
+
+// Each is used from some way beyond one of it, so that 90 minutes and 48 hours read like that.
+const UNITS = [
+  { name: 'd', ms: 86_400_000, fromMs: 3 * 86_400_000 },
+  { name: 'h', ms: 3_600_000, fromMs: 2 * 3_600_000 },
+  { name: 'm', ms: 60_000, fromMs: 2 * 60_000 },
+] as const;
+const SECOND = { name: 's', ms: 1000 } as const;
+
+/** `in 12m`, `3h ago`, or `never` for null. */
+export function relativeTime(timestamp: string | null, { now }: Look): string {
+  if (timestamp === null) return 'never';
+  const distance = Date.parse(timestamp) - now;
+  if (Number.isNaN(distance)) return timestamp;
+  const { name, ms } = UNITS.find(({ fromMs }) => Math.abs(distance) >= fromMs) ?? SECOND;
+  const amount = `${Math.round(Math.abs(distance) / ms)}${name}`;
+  return distance > 0 ? `in ${amount}` : `${amount} ago`;
+}
+
+function requestsShown({ request_count, max_requests }: WireToken, { ascii }: Look): string {
+  const most = max_requests === 0 ? (ascii ? '-' : '∞') : String(max_requests);
+  return `${request_count}/${most}`;
+}
+
+const tokenFields = [
+  'id',
+  'name',
+  'project_id',
+  'state',
+  'is_active',
+  'expires_at',
+  'request_count',
+  'max_requests',
+  'cache_hit_count',
+  'created_at',
+  'last_used_at',
+  'obfuscated',
+] as const;
+
+const tokenColumns: readonly Column<WireToken>[] = [
+  { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
+  { title: 'NAME', rank: 1, show: ({ name }) => name ?? '', shrinks: true },
+  { title: 'PROJECT', rank: 4, show: ({ project_id }) => shortId(project_id) },
+  {
+    title: 'STATE',
+    rank: 0,
+    show: ({ state }, look) => stateShown(state, look),
+    tint: ({ state }) => stateTint(state),
+  },
+  { title: 'EXPIRES', rank: 2, show: ({ expires_at }, look) => relativeTime(expires_at, look) },
+  { title: 'REQUESTS', rank: 3, show: requestsShown, alignRight: true },
+  { title: 'HITS', rank: 6, show: ({ cache_hit_count }) => String(cache_hit_count), alignRight: true },
+  { title: 'LAST USED', rank: 5, show: ({ last_used_at }, look) => relativeTime(last_used_at, look) },
+  { title: 'CREATED', rank: 7, show: ({ created_at }, look) => relativeTime(created_at, look) },
+  { title: 'SECRET', rank: 8, show: ({ obfuscated }) => obfuscated },
+];
+
+const tokenDetails: View<WireToken>['details'] = {
+  state: ({ state }, look) => stateShown(state, look),
+  expires_at: ({ expires_at }, look) => `${expires_at} (${relativeTime(expires_at, look)})`,
+  max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
+  last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
+};
+
+export const tokenView: View<WireToken> = {
+  idOf: ({ id }) => id,
+  fields: tokenFields,
+  columns: tokenColumns,
+  details: tokenDetails,
+};
+
+export const tokenCreatedView: View<WireTokenCreated> = {
+  idOf: ({ id }) => id,
+  fields: ['id', 'token', 'name', 'project_id', 'expires_at', 'max_requests'],
+  columns: tokenColumns,
+  details: tokenDetails,
+};
+
+export const projectView: View<WireProject> = {
+  idOf: ({ id }) => id,
+  fields: ['id', 'name', 'is_active', 'api_key_hint', 'created_at', 'updated_at', 'deactivated_at'],
+  columns: [
+    { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
+    { title: 'NAME', rank: 1, show: ({ name }) => name, shrinks: true },
+    {
+      title: 'STATE',
+      rank: 0,
+      show: ({ is_active }, look) => stateShown(is_active ? 'active' : 'project_inactive', look),
+      tint: ({ is_active }) => stateTint(is_active ? 'active' : 'project_inactive'),
+    },
+    { title: 'KEY', rank: 2, show: keyShown },
+    { title: 'CREATED', rank: 3, show: ({ created_at }, look) => relativeTime(created_at, look) },
+    { title: 'UPDATED', rank: 4, show: ({ updated_at }, look) => relativeTime(updated_at, look) },
+  ],
+  details: { api_key_hint: keyShown },
+};
+
+function keyShown({ api_key_hint }: WireProject, { ascii }: Look): string {
+  return `${ascii ? '...' : '…'}${api_key_hint}`;
+}
+
+export const tokensRevokedView: View<WireTokensRevoked & { project_id: string }> = {
+  idOf: ({ project_id }) => project_id,
+  fields: ['project_id', 'revoked_count'],
+  columns: [],
+  details: {},
+};
+
+export interface Migration {
+  name: string;
+  state: 'applied' | 'pending';
+  applied_at: string | null;
+}
+
+export const migrationView: View<Migration> = {
+  idOf: ({ name }) => name,
+  fields: ['name', 'state', 'applied_at'],
+  columns: [
+    { title: 'MIGRATION', rank: 0, show: ({ name }) => name },
+    {
+      title: 'STATE',
+      rank: 0,
+      show: ({ state }) => state,
+      tint: ({ state }) => (state === 'pending' ? 'yellow' : 'green'),
+    },
+    {
+      title: 'APPLIED',
+      rank: 1,
+      show: ({ applied_at }, look) => (applied_at === null ? '' : relativeTime(applied_at, look)),
+    },
+  ],
+  details: {},
+};

@@ -1,0 +1,69 @@
+/** The real command line, run in this process with streams and an environment of the test's own. */
+import { PassThrough, Writable } from 'node:stream';
+import { run } from '../../cli/program.js';
+import type { Shell } from '../../cli/shell.js';
+
+export interface Captured {
+  exitCode: number;
+  out: string;
+  err: string;
+}
+
+export interface Situation {
+  env?: NodeJS.ProcessEnv;
+  /** What is piped in. */
+  stdin?: string;
+  /** All three streams are a terminal of this many columns. */
+  terminal?: number;
+  /** Typed at the first prompt, on a terminal. */
+  answer?: string;
+  /** Hears every piece of stderr as it is written. */
+  onErr?: (text: string) => void;
+  nowMs?: number;
+}
+
+/** @param args the command line without `llmp`; a text is split at its spaces. */
+export async function llmp(args: string | readonly string[], situation: Situation = {}): Promise<Captured> {
+  const { env = {}, terminal, answer, nowMs } = situation;
+  let isAnswered = answer === undefined;
+  const isTTY = terminal !== undefined;
+  const stdin = Object.assign(new PassThrough(), { isTTY, setRawMode: () => stdin });
+  if (!isTTY) stdin.end(situation.stdin ?? '');
+
+  const stdout = new Recorder(terminal);
+  const stderr = new Recorder(terminal, (text) => {
+    situation.onErr?.(text);
+    if (isAnswered || !/[?:]/.test(text)) return;
+    isAnswered = true;
+    setImmediate(() => stdin.write(answer));
+  });
+  const shell: Shell = { env, stdin, stdout, stderr, now: () => nowMs ?? Date.now() };
+  const exitCode = await run(typeof args === 'string' ? args.split(' ') : args, shell);
+  return { exitCode, out: stdout.text, err: stderr.text };
+}
+
+class Recorder extends Writable {
+  text = '';
+  readonly isTTY: boolean;
+  readonly columns: number;
+
+  constructor(
+    columns: number | undefined,
+    readonly onText?: (text: string) => void,
+  ) {
+    super({ decodeStrings: false });
+    this.isTTY = columns !== undefined;
+    this.columns = columns ?? 0;
+  }
+
+  /** Like the process's own streams it is not ended by what was piped into it. */
+  override end(): this {
+    return this;
+  }
+
+  override _write(piece: string | Buffer, _encoding: string, done: () => void): void {
+    this.text += String(piece);
+    this.onText?.(String(piece));
+    done();
+  }
+}

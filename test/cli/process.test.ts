@@ -1,0 +1,108 @@
+import { expect } from 'chai';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+
+const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
+function start(args: string[], env: NodeJS.ProcessEnv = {}): Child {
+  return spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+async function ended(child: Child): Promise<{ exitCode: number; out: string; err: string }> {
+  const [out, err, [exitCode]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close') as Promise<[number]>,
+  ]);
+  return { exitCode, out, err };
+}
+
+describe('the process', () => {
+  let daemon: StandIn;
+  let env: NodeJS.ProcessEnv;
+
+  beforeEach(async () => {
+    daemon = await startStandIn();
+    env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
+  });
+  afterEach(() => daemon.stop());
+
+  it('writes data to stdout, messages to stderr, and ends with the exit code', async () => {
+    daemon.answer = (_req, res) => {
+      answerJson(res, 200, [{ id: 'one' }]);
+    };
+    const listed = await ended(start(['project', 'list', '-o', 'id'], env));
+    expect(listed).to.deep.equal({ exitCode: 0, out: 'one\n', err: '' });
+    const refused = await ended(start(['project', 'lst'], env));
+    expect(refused.exitCode).to.equal(2);
+    expect(refused.out).to.equal('');
+  });
+
+  it('ends quietly with 141 when nobody reads its output any more', async () => {
+    const asked = new Promise<() => void>((resolve) => {
+      daemon.answer = (_req, res) => {
+        resolve(() => {
+          answerJson(res, 200, [{ id: 'one' }]);
+        });
+      };
+    });
+    const child = start(['project', 'list', '-o', 'id'], env);
+    const answer = await asked;
+    child.stdout.destroy();
+    answer();
+    const [err, [exitCode]] = await Promise.all([text(child.stderr), once(child, 'close') as Promise<[number]>]);
+    expect({ exitCode, err }).to.deep.equal({ exitCode: 141, err: '' });
+  });
+
+  it('ends by the signal when it is interrupted', async () => {
+    const asked = new Promise<void>((resolve) => {
+      daemon.answer = () => {
+        resolve();
+      };
+    });
+    const child = start(['project', 'list'], env);
+    await asked;
+    child.kill('SIGINT');
+    const [, signal] = (await once(child, 'close')) as [number | null, string];
+    expect(signal).to.equal('SIGINT');
+  });
+
+  it('checks the settings of the daemon with `daemon --check`', async () => {
+    const good = await ended(start(['daemon', '--check'], { MANAGEMENT_TOKEN }));
+    expect({ exitCode: good.exitCode, out: good.out }).to.deep.equal({ exitCode: 0, out: '' });
+    const bad = await ended(start(['serve', '--check']));
+    expect(bad.exitCode).to.equal(78);
+    expect(bad.err).to.contain('MANAGEMENT_TOKEN is required');
+  });
+
+  it('lets the daemon go on when nobody reads its log any more', async () => {
+    const child = start(['daemon'], {
+      MANAGEMENT_TOKEN,
+      LISTEN_ADDR: '127.0.0.1:0',
+      DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
+      SHUTDOWN_DELAY: '0',
+    });
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    expect(line.toString()).to.contain('listening');
+    child.stdout.destroy();
+    child.kill('SIGTERM');
+    expect(await once(child, 'close')).to.deep.equal([0, null]);
+  });
+
+  it('shows the settings of the daemon with `daemon --print-config`, without the management token', async () => {
+    const { exitCode, out } = await ended(start(['daemon', '--print-config'], { MANAGEMENT_TOKEN }));
+    expect(exitCode).to.equal(0);
+    expect(out).to.contain('LISTEN_ADDR=127.0.0.1:8080').and.not.to.contain(MANAGEMENT_TOKEN);
+  });
+});

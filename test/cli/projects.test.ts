@@ -1,0 +1,95 @@
+import { expect } from 'chai';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+
+describe('llmp project, against a daemon', () => {
+  let daemon: TestDaemon;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+  });
+  afterEach(() => daemon.stop());
+
+  const here = (args: string, situation: Situation = {}): Promise<Captured> =>
+    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
+
+  const hint = UPSTREAM_KEY.slice(-4);
+
+  describe('create', () => {
+    it('takes the upstream key from a file, and shows no more than its hint', async () => {
+      const file = join(temporaryFolder(), 'key.txt');
+      writeFileSync(file, `${UPSTREAM_KEY}\n`);
+      const { exitCode, out, err } = await here(`project create --name web --key-file ${file} --json`);
+      expect(exitCode).to.equal(0);
+      expect(JSON.parse(out)).to.include({ name: 'web', is_active: true, api_key_hint: hint });
+      expect(out + err).not.to.contain(UPSTREAM_KEY);
+    });
+
+    it('takes the upstream key from standard input', async () => {
+      const { out } = await here('manage project create --name web --json', { stdin: `${UPSTREAM_KEY}\n` });
+      expect((JSON.parse(out) as WireProject).api_key_hint).to.equal(hint);
+    });
+
+    it('asks for the upstream key on a terminal without showing it', async () => {
+      const { exitCode, out, err } = await here('project create --name web', {
+        terminal: 100,
+        answer: `${UPSTREAM_KEY}\n`,
+      });
+      expect(exitCode).to.equal(0);
+      expect(out).to.contain(hint);
+      expect(err).to.contain('Type the upstream key:');
+      expect(out + err).not.to.contain(UPSTREAM_KEY);
+    });
+
+    it('does not ask with --no-input', async () => {
+      const { exitCode, err } = await here('project create --name web --no-input', { terminal: 100 });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('--key-file');
+    });
+
+    it('has no option that takes the key itself', async () => {
+      const { exitCode, err } = await here(`project create --name web --api-key=${UPSTREAM_KEY}`);
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain("unknown option '--api-key'").and.not.to.contain(UPSTREAM_KEY);
+    });
+
+    it('refuses an empty key, and a missing name', async () => {
+      expect((await here('project create --name web', { stdin: '\n' })).exitCode).to.equal(2);
+      expect((await here('project create', { stdin: UPSTREAM_KEY })).exitCode).to.equal(2);
+    });
+
+    it('exits 5 when the name is taken', async () => {
+      await here('project create --name web', { stdin: UPSTREAM_KEY });
+      const { exitCode, err } = await here('project create --name web', { stdin: UPSTREAM_KEY });
+      expect(exitCode).to.equal(5);
+      expect(err).to.contain('a project of this name exists already');
+    });
+
+    it('repeats no key that the daemon refuses', async () => {
+      const odd = 'sk-proj-with space-0123456789';
+      const { exitCode, err } = await here('project create --name web', { stdin: odd });
+      expect(exitCode).to.equal(1);
+      expect(err).not.to.contain('0123456789');
+    });
+  });
+
+  it('lists projects, and gets one by the beginning of its id', async () => {
+    const [one, two] = [await daemon.createProject(), await daemon.createProject()];
+    expect((await here('project list -o id')).out.trim().split('\n')).to.have.members([one.id, two.id]);
+    expect((await here(`project get ${two.id.slice(0, 8)} -o id`)).out).to.equal(`${two.id}\n`);
+    expect((await here('project get 00000000')).exitCode).to.equal(4);
+  });
+
+  it('deactivates and activates, and says how to undo it', async () => {
+    const { id, name } = await daemon.createProject();
+    const off = await here(`project deactivate ${id.slice(0, 8)}`);
+    expect(off.err).to.equal(`Deactivated ${id.slice(0, 8)} (${name}). Undo: llmp project activate ${id}\n`);
+    expect((await here(`project get ${id} --json`)).out).to.contain('"is_active": false');
+    const on = await here(`project activate ${id}`);
+    expect(on.err).to.contain(`Undo: llmp project deactivate ${id}`);
+    expect((await here(`project get ${id} --json`)).out).to.contain('"is_active": true');
+  });
+});

@@ -1,0 +1,324 @@
+import { expect } from 'chai';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+
+const HOUR_MS = 3_600_000;
+const SECRET = /sk-wt-[0-9A-Za-z]{49}/;
+
+describe('llmp token, against a daemon', () => {
+  let daemon: TestDaemon;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+  });
+  afterEach(() => daemon.stop());
+
+  function here(args: string | string[], { env, ...situation }: Situation = {}): Promise<Captured> {
+    return llmp(args, {
+      env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, ...env },
+      nowMs: daemon.clock.now(),
+      ...situation,
+    });
+  }
+
+  const hoursLeft = (token: WireToken) => (Date.parse(token.expires_at) - Date.parse(token.created_at)) / HOUR_MS;
+
+  describe('generate', () => {
+    it('issues a token for the only active project and shows its secret', async () => {
+      const project = await daemon.createProject();
+      const { exitCode, out } = await here('token generate --name ci-deploy --max-requests 7 --json');
+      expect(exitCode).to.equal(0);
+      const created = JSON.parse(out) as WireTokenCreated;
+      expect(created).to.include({ project_id: project.id, name: 'ci-deploy', max_requests: 7 });
+      expect(created.token).to.match(SECRET);
+      expect(hoursLeft(created)).to.equal(24);
+    });
+
+    for (const [duration, hours] of [
+      ['48', 48],
+      ['48h', 48],
+      ['90m', 1.5],
+    ] as const) {
+      it(`understands --duration ${duration}`, async () => {
+        await daemon.createProject();
+        const { out } = await here(`manage token generate --duration ${duration} --json`);
+        expect(hoursLeft(JSON.parse(out) as WireToken)).to.equal(hours);
+      });
+    }
+
+    for (const duration of ['0', '-1', '1.5', '8761', '525601m', '2d', '']) {
+      it(`refuses --duration ${JSON.stringify(duration)}`, async () => {
+        const { exitCode, err } = await here(['token', 'generate', '--duration', duration]);
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain('--duration must be hours from 1 to 8760');
+      });
+    }
+
+    it('warns above 720 hours, and issues the token all the same', async () => {
+      await daemon.createProject();
+      const { exitCode, err } = await here('token generate --duration 721');
+      expect(exitCode).to.equal(0);
+      expect(err).to.contain('warning: 721 hours');
+      expect((await here('token generate --duration 720')).err).not.to.contain('warning');
+    });
+
+    it('prints the secret and nothing else with -q', async () => {
+      await daemon.createProject();
+      const { out, err } = await here('token generate -q --duration 1000');
+      expect(out).to.match(/^sk-wt-[0-9A-Za-z]{49}\n$/);
+      expect(err).to.equal('');
+    });
+
+    it('prints a line for a shell with --env', async () => {
+      await daemon.createProject();
+      const { out } = await here('token generate --env OPENAI_API_KEY');
+      expect(out).to.match(/^export OPENAI_API_KEY='sk-wt-[0-9A-Za-z]{49}'\n$/);
+    });
+
+    it('refuses a --env that is not the name of a variable', async () => {
+      const { exitCode, err } = await here(['token', 'generate', '--env', 'A=1;rm']);
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('--env must be the name of a variable');
+    });
+
+    it('writes the secret to a file of its own with --out, and shows it nowhere', async () => {
+      await daemon.createProject();
+      const file = join(temporaryFolder(), 'token.txt');
+      const { out, err } = await here(`token generate --out ${file} --json`);
+      expect(statSync(file).mode & 0o777).to.equal(0o600);
+      expect(readFileSync(file, 'utf8')).to.match(/^sk-wt-[0-9A-Za-z]{49}\n$/);
+      expect(out + err).not.to.match(SECRET);
+      expect(JSON.parse(out)).to.have.property('id');
+    });
+
+    it('does not overwrite a file with --out, and issues no token then', async () => {
+      await daemon.createProject();
+      const file = join(temporaryFolder(), 'token.txt');
+      writeFileSync(file, 'precious');
+      const { exitCode } = await here(`token generate --out ${file}`);
+      expect(exitCode).to.equal(2);
+      expect(readFileSync(file, 'utf8')).to.equal('precious');
+      expect((await here('token list -o id')).out).to.equal('');
+    });
+
+    it('leaves no file behind when the daemon refuses', async () => {
+      const project = await daemon.createProject();
+      await daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: false });
+      const file = join(temporaryFolder(), 'token.txt');
+      const { exitCode, err } = await here(`token generate --project-id ${project.id} --out ${file}`);
+      expect(exitCode).to.equal(5);
+      expect(err).to.contain('cannot generate tokens for inactive project');
+      expect(existsSync(file)).to.equal(false);
+    });
+
+    it('lists the active projects and exits 2 when there are several', async () => {
+      const [one, two] = [await daemon.createProject(), await daemon.createProject()];
+      const { exitCode, out, err } = await here('token generate');
+      expect(exitCode).to.equal(2);
+      expect(out).to.equal('');
+      expect(err).to.contain(one.id).and.to.contain(two.id).and.to.contain('--project-id');
+    });
+
+    it('takes LLMP_PROJECT_ID, and --project-id before it, both shortened', async () => {
+      const [one, two] = [await daemon.createProject(), await daemon.createProject()];
+      const env = { LLMP_PROJECT_ID: one.id.slice(0, 8) };
+      const byEnvironment = JSON.parse((await here('token generate --json', { env })).out) as WireToken;
+      expect(byEnvironment.project_id).to.equal(one.id);
+      const byOption = await here(`token generate --json --project-id ${two.id.slice(0, 8)}`, { env });
+      expect((JSON.parse(byOption.out) as WireToken).project_id).to.equal(two.id);
+    });
+
+    it('refuses -o id, which would lose the secret', async () => {
+      expect((await here('token generate -o id')).exitCode).to.equal(2);
+    });
+  });
+
+  describe('list', () => {
+    it('shows every page of a long list', async () => {
+      const project = await daemon.createProject();
+      const ids = [];
+      for (let i = 0; i < 5; i++) ids.push((await daemon.createToken(project.id)).id);
+      const { out } = await here('token list -o id --sort created_at');
+      expect(out.trim().split('\n')).to.deep.equal(ids);
+    });
+
+    it('stops at --limit and says that there is more', async () => {
+      const project = await daemon.createProject();
+      for (let i = 0; i < 3; i++) await daemon.createToken(project.id);
+      const { out, err } = await here('token list -o id --limit 2');
+      expect(out.trim().split('\n')).to.have.length(2);
+      expect(err).to.contain('only the first 2 of 3');
+    });
+
+    it('filters by project, state and use', async () => {
+      const [one, two] = [await daemon.createProject(), await daemon.createProject()];
+      const active = await daemon.createToken(one.id);
+      const revoked = await daemon.createToken(one.id);
+      const other = await daemon.createToken(two.id);
+      await daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
+      const idsOf = async (args: string) => (await here(`token list -o id ${args}`)).out.trim().split('\n').sort();
+      expect(await idsOf('--active-only')).to.deep.equal([active.id, other.id].sort());
+      expect(await idsOf('--state revoked')).to.deep.equal([revoked.id]);
+      expect(await idsOf(`--project-id ${one.id.slice(0, 6)} --active-only`)).to.deep.equal([active.id]);
+    });
+
+    it('finds what expires within a time, and not what has expired', async () => {
+      const project = await daemon.createProject();
+      await daemon.createToken(project.id, { duration_minutes: 1 });
+      const soon = await daemon.createToken(project.id, { duration_minutes: 90 });
+      await daemon.createToken(project.id, { duration_hours: 5 });
+      daemon.clock.advance(2 * 60_000);
+      const { out } = await here('token list --expires-within 2h -o id');
+      expect(out).to.equal(`${soon.id}\n`);
+    });
+
+    it('sorts downwards by a field with - in front', async () => {
+      const project = await daemon.createProject();
+      for (const name of ['b', 'c', 'a']) await daemon.createToken(project.id, { name });
+      const { out } = await here('token list --sort -name');
+      expect(out.split('\n').map((line) => line.split('\t')[1])).to.deep.equal(['c', 'b', 'a', undefined]);
+    });
+
+    it('says so on stderr when there is none', async () => {
+      const { exitCode, out, err } = await here('token list');
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
+      expect(err).to.equal('No such tokens.\n');
+    });
+  });
+
+  describe('get', () => {
+    it('shows one token by the beginning of its id', async () => {
+      const { id } = await daemon.createToken((await daemon.createProject()).id);
+      const { out } = await here(`token get ${id.slice(0, 8)} --json`);
+      expect(JSON.parse(out)).to.include({ id, request_count: 0, cache_hit_count: 0 });
+    });
+
+    it('takes the beginning of an id in any letter case', async () => {
+      const { id } = await daemon.createToken((await daemon.createProject()).id);
+      expect((await here(`token get ${id.slice(0, 13).toUpperCase()} -o id`)).out).to.equal(`${id}\n`);
+    });
+
+    it('exits 4 when there is no such token, whole id or shortened', async () => {
+      expect((await here('token get 00000000-0000-4000-8000-000000000000')).exitCode).to.equal(4);
+      expect((await here('token get 00000000')).exitCode).to.equal(4);
+    });
+
+    it('does not take a name for an id', async () => {
+      await daemon.createToken((await daemon.createProject()).id, { name: 'deadbeef' });
+      expect((await here('token get deadbeef')).exitCode).to.equal(4);
+    });
+
+    it('refuses what cannot be an id, and does not repeat what may be a credential', async () => {
+      const { exitCode, err } = await here('token get an-upstream-key-of-another-provider');
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('cannot be the id of a token').and.not.to.contain('upstream');
+    });
+
+    it('refuses a beginning of fewer than 6 characters', async () => {
+      const { exitCode, err } = await here('token get 3fa91');
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('at least its first 6 characters');
+    });
+  });
+
+  describe('revoke and reactivate', () => {
+    it('ends a token, says how to undo it, and that works', async () => {
+      const { id } = await daemon.createToken((await daemon.createProject()).id, { name: 'ci-deploy' });
+      const { exitCode, out, err } = await here(`token revoke ${id.slice(0, 8)}`);
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
+      expect(err).to.equal(`Revoked ${id.slice(0, 8)} (ci-deploy). Undo: llmp token reactivate ${id}\n`);
+      expect((await daemon.token(id)).state).to.equal('revoked');
+      await here(`token reactivate ${id}`);
+      expect((await daemon.token(id)).state).to.equal('active');
+    });
+
+    it('succeeds when there was nothing to do', async () => {
+      const { id } = await daemon.createToken((await daemon.createProject()).id);
+      await here(`token revoke ${id}`);
+      expect((await here(`token revoke ${id}`)).exitCode).to.equal(0);
+    });
+
+    it('says when a reactivated token still cannot be used', async () => {
+      const { id } = await daemon.createToken((await daemon.createProject()).id, { duration_minutes: 1 });
+      daemon.clock.advance(60_000);
+      expect((await here(`token reactivate ${id}`)).err).to.contain('It still cannot be used: expired.');
+    });
+
+    it('answers with the changed token as data when a format is asked for', async () => {
+      const { id } = await daemon.createToken((await daemon.createProject()).id);
+      const { out, err } = await here(`token revoke ${id} --json`);
+      expect(JSON.parse(out)).to.include({ id, state: 'revoked' });
+      expect(err).to.equal('');
+    });
+
+    it('does several with --yes: a line each, and a summary', async () => {
+      const project = await daemon.createProject();
+      const tokens = [];
+      for (let i = 0; i < 12; i++) tokens.push(await daemon.createToken(project.id));
+      const { exitCode, err } = await here(['token', 'revoke', '--yes', ...tokens.map(({ id }) => id)]);
+      expect(exitCode).to.equal(0);
+      for (const { id } of tokens) expect(err).to.contain(`Undo: llmp token reactivate ${id}`);
+      expect(err).to.contain('Revoked 12 of 12 tokens.');
+      expect((await here('token list --active-only -o id')).out).to.equal('');
+    });
+
+    it('exits 1 when part of a batch failed, and does the rest', async () => {
+      const { id } = await daemon.createToken((await daemon.createProject()).id);
+      const { exitCode, err } = await here(`token revoke -y 00000000-0000-4000-8000-000000000000 ${id}`);
+      expect(exitCode).to.equal(1);
+      expect(err).to.contain('00000000-0000-4000-8000-000000000000: token not found');
+      expect(err).to.contain('Revoked 1 of 2 tokens.');
+      expect((await daemon.token(id)).is_active).to.equal(false);
+    });
+
+    it('wants --yes for several where nobody can be asked', async () => {
+      const project = await daemon.createProject();
+      const [one, two] = [await daemon.createToken(project.id), await daemon.createToken(project.id)];
+      const { exitCode, err } = await here(`token revoke ${one.id} ${two.id}`);
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('--yes');
+      expect((await daemon.token(one.id)).is_active).to.equal(true);
+    });
+
+    for (const [answer, isActive] of [
+      ['y\n', false],
+      ['n\n', true],
+    ] as const) {
+      it(`asks before several on a terminal, and takes ${JSON.stringify(answer)} for an answer`, async () => {
+        const project = await daemon.createProject();
+        const [one, two] = [await daemon.createToken(project.id), await daemon.createToken(project.id)];
+        const { exitCode, out, err } = await here(`token revoke ${one.id} ${two.id}`, { terminal: 120, answer });
+        expect(err).to.contain('Revoke 2 tokens?');
+        expect(out).to.equal('');
+        expect(exitCode).to.equal(isActive ? 2 : 0);
+        expect((await daemon.token(two.id)).is_active).to.equal(isActive);
+      });
+    }
+
+    it('revokes every token of a project', async () => {
+      const [one, two] = [await daemon.createProject(), await daemon.createProject()];
+      await daemon.createToken(one.id);
+      await daemon.createToken(one.id);
+      const other = await daemon.createToken(two.id);
+      expect((await here(`token revoke --project-id ${one.id}`)).exitCode).to.equal(2);
+      const { exitCode, err } = await here(`token revoke --project-id ${one.id.slice(0, 8)} --yes`);
+      expect(exitCode).to.equal(0);
+      expect(err).to.contain('Revoked 2 tokens of project');
+      expect((await daemon.token(other.id)).is_active).to.equal(true);
+    });
+
+    it('refuses ids beside --project-id, and neither of them', async () => {
+      expect((await here('token revoke 3fa91c2e --project-id 77ab10f3 -y')).exitCode).to.equal(2);
+      expect((await here('token revoke')).exitCode).to.equal(2);
+    });
+  });
+
+  it('works with and without the word manage', async () => {
+    await daemon.createProject();
+    const issued = await here('token generate --json');
+    expect((await here('manage token list --json')).out).to.contain((JSON.parse(issued.out) as WireToken).id);
+  });
+});

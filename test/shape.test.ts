@@ -1,0 +1,110 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { expect } from 'chai';
+import ts from 'typescript';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** What each folder may import: folders of ours, and packages. Node's own modules are free but where `node` narrows them. */
+const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
+  config: { folders: ['config'], packages: [] },
+  migrations: { folders: ['migrations', 'config'], packages: ['sequelize', 'umzug'] },
+  'daemon/core': { folders: ['daemon/core'], packages: [], node: ['node:crypto'] },
+  'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
+  'daemon/store': {
+    folders: ['daemon/store', 'daemon/core', 'config'],
+    packages: ['sequelize', 'sqlite3', 'pg', 'mysql2', 'ioredis'],
+  },
+  'daemon/http': {
+    folders: ['daemon/http', 'daemon/core', 'daemon/api', 'config'],
+    packages: ['express', 'undici', 'http-proxy', 'zod'],
+  },
+  'daemon/ops': {
+    folders: ['daemon/ops', 'daemon/core', 'daemon/store', 'config', 'migrations'],
+    packages: [],
+  },
+  cli: {
+    folders: ['cli', 'daemon/api', 'config'],
+    packages: ['commander', 'inquirer', 'picocolors', 'string-width', 'undici'],
+  },
+};
+
+/** What a CLI command may load when it runs, never at its start. */
+const LOADED_WHEN_RUN = /^daemon\/(?:main|ops\/[\w-]+)\.js$/;
+
+interface Import {
+  file: string;
+  specifier: string;
+  /** The path from the root, for a file of ours. */
+  target: string | null;
+  isDynamic: boolean;
+}
+
+function sources(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.tsx?$/.test(file))
+    .map((file) => join(folder, file));
+}
+
+const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+function importsOf(file: string): Import[] {
+  const text = textOf(file);
+  return ts.preProcessFile(text).importedFiles.map(({ fileName: specifier }) => ({
+    file,
+    specifier,
+    target: specifier.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(file), specifier)) : null,
+    isDynamic: new RegExp(`import\\(\\s*'${specifier.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}'`).test(text),
+  }));
+}
+
+const isIn = (path: string, folder: string) => path.startsWith(`${folder}/`);
+
+describe('the shape of the code', () => {
+  for (const [folder, allowed] of Object.entries(MAY_IMPORT)) {
+    it(`${folder} imports only what it may`, () => {
+      const files = sources(folder);
+      expect(files).not.to.be.empty;
+      const forbidden = files.flatMap(importsOf).filter(({ specifier, target, isDynamic }) => {
+        if (target !== null) {
+          if (folder === 'cli' && LOADED_WHEN_RUN.test(target)) return !isDynamic;
+          return !allowed.folders.some((may) => isIn(target, may));
+        }
+        if (specifier.startsWith('node:')) return allowed.node !== undefined && !allowed.node.includes(specifier);
+        return !allowed.packages.some((may) => specifier === may || specifier.startsWith(`${may}/`));
+      });
+      expect(forbidden.map(({ file, specifier }) => `${file} imports ${specifier}`)).to.be.empty;
+    });
+  }
+
+  it('only the composition knows both the stores and HTTP', () => {
+    const together = sources('daemon').filter((file) => {
+      const targets = importsOf(file).map(({ target }) => target ?? '');
+      return targets.some((it) => isIn(it, 'daemon/store')) && targets.some((it) => isIn(it, 'daemon/http'));
+    });
+    expect(together).to.deep.equal(['daemon/compose.ts']);
+  });
+
+  it('time comes from the clock that was handed in', () => {
+    const readsTheTime = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bset(?:Timeout|Interval)\(/;
+    const offenders = ['daemon/core', 'daemon/store', 'daemon/http'].flatMap(sources);
+    expect(offenders.filter((file) => readsTheTime.test(textOf(file)))).to.be.empty;
+  });
+
+  it('only main files read the environment and end the process', () => {
+    const files = ['config', 'daemon', 'migrations', 'cli'].flatMap(sources);
+    const touching = files.filter((file) => /\bprocess\.(?:env|exit|exitCode)\b/.test(textOf(file)));
+    expect(touching.filter((file) => !file.endsWith('/main.ts'))).to.be.empty;
+  });
+
+  it('snake_case stands in wire shapes and SQL only', () => {
+    const identifier = /(?<![\w'"`$.-])[a-z]+_[a-z_]+(?=\s*[:=(])/;
+    const offenders = sources('daemon/core').filter((file) =>
+      textOf(file)
+        .split('\n')
+        .some((line) => identifier.test(line.replace(/\/\/.*|^\s*\*.*/, ''))),
+    );
+    // The layout of an audit record's details is a wire shape that is stored as it is.
+    expect(offenders.filter((file) => file !== 'daemon/core/registry.ts')).to.be.empty;
+  });
+});
