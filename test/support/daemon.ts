@@ -50,14 +50,20 @@ export interface TestDaemonOptions {
   env?: Environment;
   /** Goes on with the database of a daemon before. */
   dir?: string;
+  /** One that stands still, say. */
+  clock?: TestClock;
 }
 
 let projects = 0;
 
-export async function startDaemon({ upstream, env, dir: given }: TestDaemonOptions = {}): Promise<TestDaemon> {
+export async function startDaemon({
+  upstream,
+  env,
+  dir: given,
+  clock = new TestClock(),
+}: TestDaemonOptions = {}): Promise<TestDaemon> {
   const dir = given ?? temporaryFolder();
   const databasePath = join(dir, 'llmp.db');
-  const clock = new TestClock();
   const { logged, log } = recordingLog();
   const ended: RequestEnded[] = [];
   const { settings } = loadSettings({
@@ -124,8 +130,13 @@ export async function startDaemon({ upstream, env, dir: given }: TestDaemonOptio
     call: (secret, path = '/v1/models', init = {}) =>
       fetch(url + path, { ...init, headers: { authorization: `Bearer ${secret}`, ...(init.headers as object) } }),
     async stop() {
-      const stopped = daemon.stop();
-      clock.advance(1); // The delays are 0: let their timers fire.
+      let isStopped = false;
+      const stopped = daemon.stop().finally(() => (isStopped = true));
+      // The delays are 0, but on a clock that stands still even those do not pass.
+      while (!isStopped) {
+        clock.advance(1);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
       await stopped;
     },
   };

@@ -40,7 +40,12 @@ export function rawRequest(
   { method = 'GET', path, headers = {}, body }: RawRequest,
 ): Promise<TestAnswer & { text: string }> {
   return new Promise((resolve, reject) => {
-    const all: Record<string, string | undefined> = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, ...headers };
+    const all: Record<string, string | undefined> = {
+      authorization: `Bearer ${MANAGEMENT_TOKEN}`,
+      // Node declares no length for a DELETE, and the body would be taken for the next request.
+      ...(body !== undefined && !headers['transfer-encoding'] && { 'content-length': String(Buffer.byteLength(body)) }),
+      ...headers,
+    };
     const given = Object.entries(all).filter((header): header is [string, string] => header[1] !== undefined);
     const sent = request(daemon.url, { method, path, headers: Object.fromEntries(given), agent: false }, (response) => {
       const pieces: Buffer[] = [];

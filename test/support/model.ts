@@ -106,7 +106,12 @@ class Instance {
       connections: Record<string, { close(done: () => void): void }>;
     };
     await Promise.all(
-      Object.values(connections).map((connection) => new Promise<void>((resolve) => connection.close(resolve))),
+      Object.values(connections).map(
+        (connection) =>
+          new Promise<void>((resolve) => {
+            connection.close(resolve);
+          }),
+      ),
     );
   }
 
@@ -275,7 +280,7 @@ class World {
     for (let step = 0; step < this.#options.steps; step++) {
       await this.#step();
       await this.#instance.idle();
-      if (this.#violation) throw this.#violation;
+      this.#throwViolation();
     }
   }
 
@@ -334,8 +339,9 @@ class World {
   }
 
   #refused(token: ModelToken, error: unknown, shouldHavePassed: boolean): void {
-    if (!(error instanceof Refusal)) return this.#violate(`not a refusal: ${String(error)}`);
-    if (error.kind === 'unavailable') {
+    if (!(error instanceof Refusal)) {
+      this.#violate(`not a refusal: ${String(error)}`);
+    } else if (error.kind === 'unavailable') {
       if (!this.#options.faults) this.#violate('unavailable, though the database never failed');
     } else if (error.kind === 'request_limit_reached') {
       // Units that a killed instance held, or a lost reply took along, count as used. Nothing else may.
@@ -424,13 +430,13 @@ class World {
       else instance.clock.advance(250);
       await instance.idle();
     }
-    if (this.#violation) throw this.#violation;
+    this.#throwViolation();
     instance.isGated = false;
     for (const pass of instance.passes) instance.admission.finish(pass);
     await instance.admission.retire();
     await this.#checkDatabase(instance.database);
     await instance.close();
-    if (this.#violation) throw this.#violation as Violation;
+    this.#throwViolation();
     return { forwarded: this.#tokens.reduce((sum, token) => sum + token.forwarded, 0), kills: this.#kills };
   }
 
@@ -476,6 +482,10 @@ class World {
 
   #chance(probability: number): boolean {
     return this.#random() < probability;
+  }
+
+  #throwViolation(): void {
+    if (this.#violation) throw this.#violation;
   }
 
   #violate(what: string): void {

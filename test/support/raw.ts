@@ -97,7 +97,8 @@ export class RawClient {
   }
 
   async #more(): Promise<void> {
-    if (this.isClosed) throw new Error(`the connection ended; pending: ${JSON.stringify(this.pending.toString('latin1'))}`);
+    if (this.isClosed)
+      throw new Error(`the connection ended; pending: ${JSON.stringify(this.pending.toString('latin1'))}`);
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
@@ -138,7 +139,7 @@ function bodyOf(
 
 function chunked(bytes: Buffer, start: number): { body: Buffer; end: number } | undefined {
   const pieces: Buffer[] = [];
-  for (let at = start; ; ) {
+  for (let at = start; ;) {
     const lineEnd = bytes.indexOf('\r\n', at);
     if (lineEnd === -1) return undefined;
     const size = parseInt(bytes.subarray(at, lineEnd).toString('latin1'), 16);

@@ -1,0 +1,110 @@
+import { expect } from 'chai';
+import type { Environment } from '../../config/settings.js';
+import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { RequestEnded } from '../../daemon/core/events.js';
+import { startDaemon, type TestDaemon } from './daemon.js';
+import { eventually } from './eventually.js';
+import { type Provider, startProvider } from './provider.js';
+import { ask, type Fields, head, type RawAnswer, RawClient } from './raw.js';
+
+/** What a test of /v1 plays on: a client, a daemon, a provider, and a project with a token. */
+export class Scene {
+  project!: WireProject;
+  /** A fresh one for each test. */
+  token!: WireTokenCreated;
+  readonly #clients: RawClient[] = [];
+
+  private constructor(
+    readonly provider: Provider,
+    readonly daemon: TestDaemon,
+  ) {}
+
+  /** @param upstream in place of the scene's own provider. */
+  static async open(env: Environment = {}, upstream?: string): Promise<Scene> {
+    const provider = await startProvider();
+    const scene = new Scene(provider, await startDaemon({ upstream: upstream ?? provider.url, env }));
+    scene.project = await scene.daemon.createProject();
+    await scene.begin();
+    return scene;
+  }
+
+  /** Before each test. */
+  async begin(): Promise<void> {
+    this.provider.answer = undefined;
+    this.provider.onHead = undefined;
+    this.token = await this.daemon.createToken(this.project.id);
+    this.provider.received.length = 0;
+    this.daemon.ended.length = 0;
+  }
+
+  /** After each test: nothing of it goes on. */
+  async end(): Promise<void> {
+    for (const client of this.#clients.splice(0)) client.destroy();
+    await this.inFlight(0);
+  }
+
+  async close(): Promise<void> {
+    await this.end();
+    await this.daemon.stop();
+    await this.provider.stop();
+  }
+
+  get secret(): string {
+    return this.token.token;
+  }
+
+  /** A connection to the daemon, closed after the test. */
+  async client(bytes?: string | Buffer): Promise<RawClient> {
+    const client = await RawClient.to(this.daemon.url);
+    this.#clients.push(client);
+    if (bytes !== undefined) client.send(bytes);
+    return client;
+  }
+
+  send(bytes: string | Buffer, method?: string): Promise<RawAnswer> {
+    return ask(this.daemon.url, bytes, method);
+  }
+
+  /** GET /v1/models. */
+  get(secret: string | null = this.secret, fields: Fields = {}): Promise<RawAnswer> {
+    return this.send(head('GET /v1/models', secret, fields));
+  }
+
+  /** POST /v1/echo with the scene's token and, if `fields` declare none, the length of `body`. */
+  post(fields: Fields, body = '', secret = this.secret): string {
+    const length = 'Transfer-Encoding' in fields ? {} : { 'Content-Length': String(body.length) };
+    return head('POST /v1/echo', secret, { ...length, ...fields }) + body;
+  }
+
+  async uses(id = this.token.id): Promise<number> {
+    return (await this.daemon.token(id)).request_count;
+  }
+
+  /** Waits until that many requests have reached the provider. */
+  reached(requests = 1): Promise<void> {
+    return eventually(`${requests} requests at the provider`, () => this.provider.received.length === requests);
+  }
+
+  /** Waits until that many requests are admitted and not yet over. */
+  inFlight(requests: number): Promise<void> {
+    return eventually(`${requests} requests in flight`, () => this.daemon.daemon.admission.size.inFlight === requests);
+  }
+
+  /** Waits until the provider saw the connection of its first request end too early. */
+  aborted(): Promise<void> {
+    return eventually('the upstream request is aborted', () => this.provider.received[0]?.wasAborted);
+  }
+
+  /** Waits for the record of the only request there was. */
+  async onlyEnd(): Promise<RequestEnded> {
+    const { ended } = this.daemon;
+    await eventually('the request is over', () => ended.length > 0);
+    expect(ended, 'records of one request').to.have.lengthOf(1);
+    return ended[0]!;
+  }
+
+  async expectSpent(requests: number): Promise<void> {
+    expect(this.provider.received, 'requests at the provider').to.have.lengthOf(requests);
+    expect(await this.uses(), 'uses').to.equal(requests);
+  }
+}
