@@ -157,23 +157,38 @@ export interface Loaded {
  * @throws {SettingsError} with all problems at once.
  */
 export function loadSettings(env: Environment): Loaded {
-  const problems: string[] = [];
   const lines: string[] = [];
-  const settings: Record<string, unknown> = {};
+  const settings = readSettings(env, Object.keys(SETTINGS) as (keyof Settings)[], (declared, found) => {
+    const shown = found ? (declared.secret ? '********' : found.text) : '';
+    lines.push(`${declared.name}=${shown}  # ${found?.origin ?? 'not set'}`);
+  });
+  return { settings, warnings: warningsFor(settings), describe: () => lines.join('\n') };
+}
 
-  for (const [key, declared] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+/**
+ * Reads some of the settings: for what needs the database but not, say, the management token.
+ *
+ * @throws {SettingsError} with all problems of these at once.
+ */
+export function readSettings<Key extends keyof Settings>(
+  env: Environment,
+  keys: readonly Key[],
+  onFound: (declared: Setting<unknown>, found: Found | undefined) => void = () => undefined,
+): Pick<Settings, Key> {
+  const problems: string[] = [];
+  const settings: Record<string, unknown> = {};
+  for (const key of keys) {
+    const declared: Setting<unknown> = SETTINGS[key];
     try {
       const found = find(declared, env);
       settings[key] = found && parse(declared, found);
-      const shown = found ? (declared.secret ? '********' : found.text) : '';
-      lines.push(`${declared.name}=${shown}  # ${found?.origin ?? 'not set'}`);
+      onFound(declared, found);
     } catch (error) {
       problems.push(error instanceof Error ? error.message : String(error));
     }
   }
   if (problems.length > 0) throw new SettingsError(problems);
-  const complete = settings as Settings;
-  return { settings: complete, warnings: warningsFor(complete), describe: () => lines.join('\n') };
+  return settings as Pick<Settings, Key>;
 }
 
 function find(declared: Setting<unknown>, env: Environment): Found | undefined {

@@ -54,7 +54,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const { settings, log, clock, version } = options;
   const instanceId = randomUUID();
   const stores = await openStores(settings);
-  const migrator = new Migrator(stores.database.sequelize, version);
+  const migrator = new Migrator(stores.database.sequelize, version, () => clock.now());
   const readiness = new Readiness();
   const { lookup, ledger } = stores;
   const admission = new Admission({
@@ -110,8 +110,9 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     },
   });
   const server = createHttpServer({
-    proxy: proxy.handle,
+    proxy,
     app,
+    clock,
     maxConnections: settings.maxConnections,
     isDraining: () => readiness.isDraining,
   });

@@ -2,7 +2,7 @@ import winston from 'winston';
 import type { Log, LogLevel } from './core/ports.js';
 
 const MASK = '********';
-const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|api_?key|encryption_?key|upstream_?key/i;
+const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|(?:api|encryption|upstream)[-_]?key/i;
 // Tokens and provider keys, bearer credentials, and the password of a connection string.
 const SECRET_TEXT = /\bsk-[A-Za-z0-9_-]{8,}|(?<=\bbearer )[^\s"',]+|(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi;
 const DEEPEST = 6;
@@ -59,6 +59,7 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Log {
       stamped(),
       masked(),
       format === 'json' ? winston.format.json() : winston.format.printf(asText),
+      printable(),
     ),
     transports: [new winston.transports.Stream({ stream, eol: '\n' })],
   });
@@ -75,9 +76,17 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Log {
 function asText(info: winston.Logform.TransformableInfo): string {
   const { level, message, time, ...fields } = info;
   const rest = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : '';
-  // JSON quoting escapes what would forge a line or drive a terminal, all but what lies beyond ASCII.
-  return `${String(time)} ${level.toUpperCase().padEnd(5)} ${JSON.stringify(message).slice(1, -1)}${rest}`.replace(
-    /[\x7f-\x9f\u2028\u2029]/g,
-    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return `${String(time)} ${level.toUpperCase().padEnd(5)} ${JSON.stringify(message).slice(1, -1)}${rest}`;
 }
+
+const LINE = Symbol.for('message'); // Where winston keeps what is written.
+
+/** JSON quoting escapes what would forge a line or drive a terminal, all but what lies beyond ASCII. */
+const printable = winston.format((info) =>
+  Object.assign(info, {
+    [LINE]: String(info[LINE]).replace(
+      /[\x7f-\x9f\u2028\u2029]/g,
+      (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    ),
+  }),
+);

@@ -1,11 +1,10 @@
 /** `llmp daemon`: read the settings, compose, listen, stop on a signal. */
-import { readFileSync } from 'node:fs';
-import { parseEnv } from 'node:util';
+import { readEnvironment } from '../config/environment.js';
 import { type Environment, type Loaded, loadSettings, SettingsError } from '../config/settings.js';
+import { readVersion } from '../config/version.js';
 import { type Daemon, realClock, startDaemon } from './compose.js';
 import type { Log } from './core/ports.js';
 import { createLog } from './log.js';
-import { readVersion } from './version.js';
 
 export interface DaemonOptions {
   /** Settings in a file; the real environment wins over it. */
@@ -68,18 +67,9 @@ async function serve({ settings, warnings }: Loaded): Promise<number> {
 }
 
 function environment(envFile: string | undefined): Environment {
-  const fromFile = envFile === undefined ? {} : parseEnv(readEnvFile(envFile));
-  const env: Record<string, string | undefined> = { ...fromFile, ...process.env };
-  if (process.stdout.isTTY && !('LOG_FORMAT_FILE' in env)) env.LOG_FORMAT ??= 'text';
-  return env;
-}
-
-function readEnvFile(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new SettingsError([`--env-file: cannot read ${path}: ${codeOf(error)}`]);
-  }
+  const env = readEnvironment(process.env, envFile);
+  const isForPerson = process.stdout.isTTY && !('LOG_FORMAT' in env) && !('LOG_FORMAT_FILE' in env);
+  return isForPerson ? { ...env, LOG_FORMAT: 'text' } : env;
 }
 
 /** 0 at the first signal; a second one does not wait. */

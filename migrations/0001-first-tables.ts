@@ -1,5 +1,5 @@
 import { DataTypes } from 'sequelize';
-import type { Migration } from './migrator.js';
+import type { Migration } from './migration.js';
 
 // All times are ms since the epoch: one type that sorts, compares and never meets a session's time zone.
 const time = { type: DataTypes.BIGINT, allowNull: false } as const;

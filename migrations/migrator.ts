@@ -2,22 +2,10 @@
  * The schema's history: which migrations there are, which have been applied, and applying the rest.
  * Each one is a transaction together with its own record, so that a kill leaves it done or not begun.
  */
-import { type QueryInterface, QueryTypes, type Sequelize, Transaction } from 'sequelize';
+import { QueryTypes, type Sequelize, Transaction } from 'sequelize';
 import { Umzug, type UmzugStorage } from 'umzug';
 import { firstTables } from './0001-first-tables.js';
-
-export interface MigrationContext {
-  queryInterface: QueryInterface;
-  transaction: Transaction;
-}
-
-export interface Migration {
-  /** Sorts in the order of application; never changes once released. */
-  name: string;
-  /** The oldest build that still works on the schema after this migration. */
-  minBuild: string;
-  up(context: MigrationContext): Promise<void>;
-}
+import type { Migration } from './migration.js';
 
 const MIGRATIONS: readonly Migration[] = [firstTables];
 const TABLE = 'schema_migrations';
@@ -42,12 +30,17 @@ interface AppliedRow {
 export class Migrator {
   readonly #sequelize: Sequelize;
   readonly #build: string;
+  readonly #now: () => number;
   #running: Promise<unknown> = Promise.resolve();
 
-  /** @param build this build's version, such as 1.4.0. */
-  constructor(sequelize: Sequelize, build: string) {
+  /**
+   * @param build this build's version, such as 1.4.0.
+   * @param now ms since the epoch.
+   */
+  constructor(sequelize: Sequelize, build: string, now: () => number = Date.now) {
     this.#sequelize = sequelize;
     this.#build = build;
+    this.#now = now;
   }
 
   async status(): Promise<MigrationStatus> {
@@ -102,7 +95,7 @@ export class Migrator {
           sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, async (transaction) => {
             await migration.up({ queryInterface: sequelize.getQueryInterface(), transaction });
             await sequelize.query(`INSERT INTO ${TABLE} (name, min_build, applied_at) VALUES ($name, $build, $at)`, {
-              bind: { name: migration.name, build: migration.minBuild, at: Date.now() },
+              bind: { name: migration.name, build: migration.minBuild, at: this.#now() },
               transaction,
             });
           }),

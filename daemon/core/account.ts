@@ -1,5 +1,5 @@
 import type { KnownToken } from './ports.js';
-import type { Pass } from './admission.js';
+import type { Refusal } from './refusal.js';
 
 /** What a read of the database said about a token. Replaced whole, never edited. */
 export interface Known extends KnownToken {
@@ -73,6 +73,39 @@ export class Account {
     const { waiters } = this;
     this.waiters = [];
     for (const waiter of waiters) waiter.reject(reason);
+  }
+}
+
+/** Permission for one request, from its admission to its end. */
+export class Pass {
+  readonly tokenId: string;
+  readonly projectId: string;
+  readonly obfuscated: string;
+  readonly upstreamKey: string;
+  readonly expiresAtMs: number;
+  /** Whether its use was counted. */
+  isDrawn = false;
+  /** Whether its request is over; then it can be drawn no more. */
+  isFinished = false;
+  /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
+  ended: Refusal | null = null;
+  /** Told at that moment; set by whoever carries the request. */
+  onEnded: ((refusal: Refusal) => void) | null = null;
+
+  constructor(
+    readonly account: Account,
+    known: Known,
+  ) {
+    this.tokenId = account.tokenId;
+    this.projectId = account.projectId;
+    this.obfuscated = known.token.obfuscated;
+    this.upstreamKey = known.upstreamKey;
+    this.expiresAtMs = known.token.expiresAtMs;
+  }
+
+  /** Uses of the cap that are left, at least; null when unlimited. */
+  get remaining(): number | null {
+    return this.account.isCapped ? this.account.units + this.account.left : null;
   }
 }
 

@@ -22,7 +22,7 @@
  * **The database is away.** What was verified stays usable for `staleLimitMs` after this instance last knew itself up to
  * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`.
  */
-import { Account, type Known } from './account.js';
+import { Account, type Known, Pass } from './account.js';
 import type { Change, Clock, KnownToken, Ledger, Log, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
 import { limitReached, projectInactive, type Refusal, unauthorized, unavailable } from './refusal.js';
@@ -32,37 +32,6 @@ import { digestOf, isWellFormedSecret } from './token.js';
 
 const RECHECK_AFTER_MS = 30_000;
 const RECHECK_WHILE_AWAY_MS = 1_000;
-
-/** Permission for one request, from its admission to its end. */
-export class Pass {
-  readonly tokenId: string;
-  readonly projectId: string;
-  readonly obfuscated: string;
-  readonly upstreamKey: string;
-  readonly expiresAtMs: number;
-  /** Whether its use was counted. */
-  isDrawn = false;
-  /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
-  ended: Refusal | null = null;
-  /** Told at that moment; set by whoever carries the request. */
-  onEnded: ((refusal: Refusal) => void) | null = null;
-
-  constructor(
-    readonly account: Account,
-    known: Known,
-  ) {
-    this.tokenId = account.tokenId;
-    this.projectId = account.projectId;
-    this.obfuscated = known.token.obfuscated;
-    this.upstreamKey = known.upstreamKey;
-    this.expiresAtMs = known.token.expiresAtMs;
-  }
-
-  /** Uses of the cap that are left, at least; null when unlimited. */
-  get remaining(): number | null {
-    return this.account.isCapped ? this.account.units + this.account.left : null;
-  }
-}
 
 /** A read that has begun; the ids of what changed since make its result worthless. */
 interface Read {
@@ -155,6 +124,8 @@ export class Admission {
 
   #tryDraw(pass: Pass): boolean {
     if (pass.ended) throw pass.ended;
+    // Its client left while it waited: what is not forwarded is not counted.
+    if (pass.isFinished) throw new Error('the request is over');
     const { account } = pass;
     if (!this.#believed(account.digest) || !isKnown(account)) {
       if (this.#remembered.isMissing(account.digest)) throw unauthorized();
@@ -169,6 +140,7 @@ export class Admission {
 
   /** The request has ended, however it did. */
   finish(pass: Pass): void {
+    pass.isFinished = true;
     pass.onEnded = null;
     pass.account.inFlight.delete(pass);
   }

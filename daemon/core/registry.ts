@@ -243,11 +243,11 @@ export class Registry {
     caller: Caller,
     work: (tx: ChangeTransaction) => Promise<Done<T>>,
   ): Promise<T> {
-    let begun: Change | null = null;
+    const begun: Change[] = [];
     try {
       const done = await this.store.change(async (tx) => {
         const result = await work(tx);
-        begun = result.change;
+        begun.push(result.change);
         const now = this.clock.now();
         await tx.recordAudit(auditRecord(result.audit, caller, 'success', now));
         await tx.recordChange(result.change, now);
@@ -257,7 +257,7 @@ export class Registry {
       return done.value;
     } catch (error) {
       // Perhaps only the reply to COMMIT was lost.
-      if (begun) this.admission.forget(begun);
+      for (const change of begun) this.admission.forget(change);
       if (error instanceof StoreUnavailable) throw unavailable(error);
       const refusal = error instanceof StoreConflict ? nameTaken(error) : error;
       if (refusal instanceof Refusal) await this.#recordRefusal(attempt, caller, refusal.message);

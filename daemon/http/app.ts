@@ -1,8 +1,8 @@
 /** The Express app for all but /v1: one list, in the order a request meets it. */
-import type { RequestListener } from 'node:http';
-import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import type { Log } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
+import type { Locals } from './caller.js';
 import { requestIdOf } from './credentials.js';
 import { type ManageOptions, manageRoutes } from './manage.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
@@ -14,7 +14,7 @@ export interface AppOptions {
   manage: ManageOptions;
 }
 
-export function createApp({ log, probes, manage }: AppOptions): RequestListener {
+export function createApp({ log, probes, manage }: AppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -27,12 +27,7 @@ export function createApp({ log, probes, manage }: AppOptions): RequestListener 
   app.use('/manage', manageRoutes(manage));
   app.use(notFound);
   app.use(problems(log));
-  return (req, res) => {
-    // What Express cannot even route, such as a target that is no URL, it hands back; left to itself it answers in HTML.
-    app(req as Request, res as Response, () => {
-      sendProblem(res, new Refusal('invalid_request', 'malformed request'), requestIdOf(req.headers['x-request-id']));
-    });
-  };
+  return app;
 }
 
 const identify: RequestHandler = (req, res, next) => {
@@ -41,11 +36,6 @@ const identify: RequestHandler = (req, res, next) => {
   res.setHeader('X-Request-ID', requestId);
   next();
 };
-
-/** What the steps of one request leave for each other. */
-export interface Locals {
-  requestId: string;
-}
 
 const notFound: RequestHandler = () => {
   throw new Refusal('not_found', 'no such path');

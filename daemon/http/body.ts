@@ -66,7 +66,8 @@ export async function* streamBody(req: IncomingMessage, maxBytes: number, turns:
   turns.upstream();
 }
 
-const LINGER_MS = 2_000;
+/** How long a client that was answered early may go on sending. */
+export const LINGER_MS = 2_000;
 
 /**
  * After an answer that came before the request's end: reads and forgets what the client still sends, for a

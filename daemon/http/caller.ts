@@ -3,7 +3,11 @@ import type { Request, Response } from 'express';
 import type { FrontEnd } from '../api/contract.js';
 import type { Caller } from '../core/audit.js';
 import { Refusal } from '../core/refusal.js';
-import type { Locals } from './app.js';
+
+/** What the app notes of a request before its handler runs (`res.locals`). */
+export interface Locals {
+  requestId: string;
+}
 
 const FRONT_ENDS: Record<FrontEnd, true> = { cli: true, tui: true, admin: true };
 const LONGEST_REASON = 200;

@@ -74,8 +74,8 @@ async function readJson(req: Request, res: Response): Promise<unknown> {
     throw new Refusal('unsupported_media_type', 'the body must be plain application/json in UTF-8');
   }
   await new Promise<void>((resolve, reject) => {
-    parseJson(req, res, (error?: unknown) => {
-      if (error) reject(error as Error);
+    parseJson(req, res, (error?: Error) => {
+      if (error) reject(error);
       else resolve();
     });
   });

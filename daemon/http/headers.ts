@@ -84,13 +84,13 @@ export interface ClientHeaders {
 /** @param raw names and values in turn, as the upstream sent them. */
 export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts): ClientHeaders {
   const names: string[] = [];
-  let connection: string | undefined;
+  const connection: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
     const lower = latin1(raw[i]).toLowerCase();
     names.push(lower);
-    if (lower === 'connection') connection = latin1(raw[i + 1]);
+    if (lower === 'connection') connection.push(latin1(raw[i + 1]));
   }
-  const named = namedByConnection(connection);
+  const named = connection.length === 0 ? null : namedByConnection(connection.join());
 
   const list: string[] = [];
   let vary = '';

@@ -1,4 +1,5 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { type MigrationReport, wireMigrations } from '../api/migrations.js';
 import * as schemas from '../api/schemas.js';
 import type { PageOf } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
@@ -6,17 +7,7 @@ import type { Registry } from '../core/registry.js';
 import { callerOf } from './caller.js';
 import { bearerOf, exactly } from './credentials.js';
 import { plain, route, withBody, withQuery } from './endpoints.js';
-import {
-  cursorOf,
-  type MigrationReport,
-  pageRequest,
-  tokenDraft,
-  tokenFilter,
-  tokenSort,
-  wireMigrations,
-  wireProject,
-  wireToken,
-} from './wire.js';
+import { cursorOf, pageRequest, tokenDraft, tokenFilter, tokenSort, wireProject, wireToken } from './wire.js';
 
 export interface ManageOptions {
   managementToken: string;

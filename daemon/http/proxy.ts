@@ -11,7 +11,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../../config/settings.js';
-import type { Admission, Pass } from '../core/admission.js';
+import type { Pass } from '../core/account.js';
+import type { Admission } from '../core/admission.js';
 import type { Outcome, RequestEnded } from '../core/events.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
@@ -38,20 +39,27 @@ export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsCo
 
 export interface Proxy {
   handle: ProxyHandler;
+  /** Refuses the request of a response not begun. @returns false when it is none of the proxy's. */
+  refuse(res: ServerResponse, refusal: Refusal): boolean;
   /** Ends whatever is in flight. */
   cutAll(): void;
 }
 
 export function createProxy(options: ProxyOptions): Proxy {
-  const inFlight = new Set<Exchange>();
+  const inFlight = new Map<ServerResponse, Exchange>();
   return {
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, req, res, expectsContinue, () => inFlight.delete(exchange));
-      inFlight.add(exchange);
+      const exchange = new Exchange(options, req, res, expectsContinue, () => inFlight.delete(res));
+      inFlight.set(res, exchange);
       void exchange.run();
     },
+    refuse(res, refusal) {
+      const exchange = inFlight.get(res);
+      exchange?.refuseAndClose(refusal);
+      return exchange !== undefined;
+    },
     cutAll() {
-      for (const exchange of inFlight) exchange.drain();
+      for (const exchange of inFlight.values()) exchange.drain();
     },
   };
 }
@@ -136,9 +144,11 @@ class Exchange implements Receiver {
     };
     if (isHeld(this.req)) {
       waitForClient();
-      return holdBody(this.req, () => {
+      const body = await holdBody(this.req, () => {
         watch.touch();
       });
+      watch.stop();
+      return body;
     }
     const waitForUpstream = () => {
       watch.expect(requestTimeoutMs, this.#onUpstreamSilence);
@@ -150,11 +160,12 @@ class Exchange implements Receiver {
     const { admission, forwarder, clock, settings } = this.options;
     await forwarder.reserve();
     try {
+      // Gone or refused while its body arrived or it waited for a connection: nothing is spent on it any more.
+      if (this.#isOver()) throw new ClientGone();
       // Without an `await` when there is nothing to wait for: then nothing comes between the checks and the forwarding.
       const waiting = admission.draw(pass);
       if (waiting) await waiting;
       if (pass.ended) throw pass.ended;
-      if (this.#isOver) throw new ClientGone();
     } catch (error) {
       forwarder.release();
       throw error;
@@ -226,19 +237,24 @@ class Exchange implements Receiver {
 
   // ---- the other ends
 
-  get #isOver(): boolean {
+  #isOver(): boolean {
     return this.#outcome !== null || this.res.closed;
   }
 
-  #refuse(error: unknown): void {
-    if (this.#isOver || error instanceof ClientGone) return;
+  /** For a request of which no one can tell where it ends. */
+  refuseAndClose(refusal: Refusal): void {
+    this.#refuse(refusal, { Connection: 'close' });
+  }
+
+  #refuse(error: unknown, extraHeaders: Record<string, string> = {}): void {
+    if (this.#isOver() || error instanceof ClientGone) return;
     const refusal = asRefusal(error);
     this.#outcome = outcomeOf(refusal);
     this.#status = statusOf(refusal);
     this.#code = codeOf(refusal);
     this.#cause = refusal.cause;
     this.#forwarding?.abort();
-    const headers: Record<string, string> = { ...REFUSAL_HEADERS };
+    const headers: Record<string, string> = { ...REFUSAL_HEADERS, ...extraHeaders };
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
     if (this.expectsContinue) headers.Connection = 'close';
     sendProblem(this.res, refusal, this.#requestId, headers);

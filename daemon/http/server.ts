@@ -8,15 +8,18 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Clock } from '../core/ports.js';
 import { Refusal, type RefusalKind } from '../core/refusal.js';
+import { LINGER_MS } from './body.js';
 import { requestIdOf } from './credentials.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
-import { isProxied, type ProxyHandler, REFUSAL_HEADERS } from './proxy.js';
-import { headersTooLarge, LARGEST_HEADERS, LONGEST_TARGET, methodNotAllowed } from './shape.js';
+import { isProxied, type Proxy, REFUSAL_HEADERS } from './proxy.js';
+import { headersTooLarge, LARGEST_HEADERS, LONGEST_TARGET, methodNotAllowed, targetNotPlain } from './shape.js';
 
 export interface ServerOptions {
-  proxy: ProxyHandler;
+  proxy: Pick<Proxy, 'handle' | 'refuse'>;
   app: RequestListener;
+  clock: Clock;
   maxConnections: number;
   isDraining: () => boolean;
 }
@@ -26,7 +29,7 @@ const CHECK_EVERY_MS = 1_000;
 // Longer than the idle time of load balancers (60 s as a rule), so that it is not us who closes under their hands.
 const KEEP_ALIVE_MS = 75_000;
 
-export function createHttpServer({ proxy, app, maxConnections, isDraining }: ServerOptions): Server {
+export function createHttpServer({ proxy, app, clock, maxConnections, isDraining }: ServerOptions): Server {
   const server = createServer({
     // Room for the longest target and headers that the shape check lets through, so that it is the one to refuse.
     maxHeaderSize: LARGEST_HEADERS + LONGEST_TARGET + 4096,
@@ -44,9 +47,10 @@ export function createHttpServer({ proxy, app, maxConnections, isDraining }: Ser
     const target = req.url ?? '';
     // A client that keeps its connection would lose the request it sends just as we close.
     if (isDraining()) res.setHeader('Connection', 'close');
-    if (isProxied(target)) proxy(req, res, expectsContinue);
+    if (isProxied(target)) proxy.handle(req, res, expectsContinue);
     else if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res);
-    else app(req, res);
+    else if (isPath(target)) app(req, res);
+    else sendProblem(res, targetNotPlain(), requestIdOf(req.headers['x-request-id']), REFUSAL_HEADERS);
   };
   server.on('request', (req, res) => {
     serve(req, res, false);
@@ -64,16 +68,37 @@ export function createHttpServer({ proxy, app, maxConnections, isDraining }: Ser
     sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), { ...REFUSAL_HEADERS, Connection: 'close' });
   });
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
-    endWithProblem(socket, methodNotAllowed(), requestIdOf(req.headers['x-request-id']));
+    // Node has let go of this socket: a reset would be nobody's, and end the process.
+    socket.on('error', () => undefined);
+    socket.resume();
+    endWithProblem(socket, methodNotAllowed(), requestIdOf(req.headers['x-request-id']), clock);
   });
+
+  const unreadable = new WeakSet<Duplex>();
+  /** Answers go out in the order of their requests: those to the requests before the unreadable one come first. */
+  const refuseInTurn = (socket: Duplex, refusal: Refusal) => {
+    const { _httpMessage: current } = socket as Duplex & { _httpMessage?: ServerResponse | null };
+    if (!socket.writable) socket.destroy();
+    else if (!current) endWithProblem(socket, refusal, requestIdOf(undefined), clock);
+    else if (current.req.complete)
+      current.once('close', () => {
+        refuseInTurn(socket, refusal);
+      });
+    // In the middle of an answer words of ours would be taken for its body.
+    else if (current.headersSent || !proxy.refuse(current, refusal)) socket.destroy();
+  };
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
-    // An answer may be under way on this socket: words of ours in the middle of it would be taken for its body.
-    const isAnswering = (socket as Duplex & { _httpMessage?: unknown })._httpMessage != null;
-    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) socket.destroy();
-    else endWithProblem(socket, unparsed(error), requestIdOf(undefined));
+    // The client is gone, perhaps in the middle of its request.
+    if (error.code === 'ECONNRESET' || error.code === 'HPE_INVALID_EOF_STATE') socket.destroy();
+    if (unreadable.has(socket)) return; // The parser complains again about whatever else arrives.
+    unreadable.add(socket);
+    refuseInTurn(socket, unparsed(error));
   });
   return server;
 }
+
+/** Neither an absolute URL nor what a browser would take for one (`//host`). */
+const isPath = (target: string) => /^\/(?!\/)/.test(target);
 
 function answerOptions(req: IncomingMessage, res: ServerResponse): void {
   res.writeHead(204, { 'X-Request-ID': requestIdOf(req.headers['x-request-id']) });
@@ -96,11 +121,16 @@ function unparsed(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): Refusa
 }
 
 /** An answer where Node made no response object, and the end of the connection: where the next request would begin is unknown. */
-function endWithProblem(socket: Duplex, refusal: Refusal, requestId: string): void {
+function endWithProblem(socket: Duplex, refusal: Refusal, requestId: string, clock: Clock): void {
   const { headers, body } = problemAnswer(refusal, requestId);
   const lines = Object.entries({ ...headers, ...REFUSAL_HEADERS, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   );
   const status = statusOf(refusal);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}\r\n${lines.join('')}\r\n${body}`);
+  // What still arrives is not read as a request any more; closing at once would take the answer with it.
+  socket.once(
+    'close',
+    clock.after(LINGER_MS, () => socket.destroy()),
+  );
 }

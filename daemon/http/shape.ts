@@ -33,8 +33,8 @@ const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:;[^/]*)?(?=\/|$)/i;
 
 /** One plain form, so that what is routed, cached and forwarded is the same thing. `%2F` is data and stays as it is. */
 function checkTarget(target: string): void {
-  if (PLAIN_TARGET.test(target)) return;
   if (target.length > LONGEST_TARGET) throw new Refusal('uri_too_long', 'request target too long');
+  if (PLAIN_TARGET.test(target)) return;
   const path = pathOf(target);
   if (
     !VISIBLE_ASCII.test(target) ||
@@ -44,9 +44,11 @@ function checkTarget(target: string): void {
     DOT_SEGMENT.test(path) ||
     /%(?![0-9a-f]{2})/i.test(path)
   ) {
-    throw malformed('the request target is not in its plain form');
+    throw targetNotPlain();
   }
 }
+
+export const targetNotPlain = () => malformed('the request target is not in its plain form');
 
 /** A target without its query. */
 export function pathOf(target: string): string {

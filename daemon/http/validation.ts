@@ -19,7 +19,8 @@ export function parseQuery<Schema extends z.ZodObject>(
 ): z.output<Schema> {
   const query = new Map<string, string>();
   for (const [written, value] of new URL(req.originalUrl, 'http://daemon').searchParams) {
-    const name = aliases[written] ?? written;
+    // A name may be one that every object has, such as `constructor`.
+    const name = (Object.hasOwn(aliases, written) && aliases[written]) || written;
     // An array would widen a filter instead of narrowing it.
     if (query.has(name)) throw invalid(`${name} is given more than once`);
     query.set(name, value);

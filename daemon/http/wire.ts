@@ -1,6 +1,6 @@
 /** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
 import type * as z from 'zod';
-import type { WireMigrations, WireProject, WireToken } from '../api/contract.js';
+import type { WireProject, WireToken } from '../api/contract.js';
 import type * as schemas from '../api/schemas.js';
 import type { PageRequest, Position, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
@@ -36,20 +36,6 @@ export function wireToken(token: ShownToken): WireToken {
     created_at: isoTime(token.createdAtMs),
     last_used_at: isoTimeOrNull(token.lastUsedAtMs),
     obfuscated: token.obfuscated,
-  };
-}
-
-export interface MigrationReport {
-  current: string | null;
-  pending: string[];
-  applied: { name: string; appliedAtMs: number }[];
-}
-
-export function wireMigrations(report: MigrationReport): WireMigrations {
-  return {
-    current: report.current,
-    pending: report.pending,
-    applied: report.applied.map(({ name, appliedAtMs }) => ({ name, applied_at: isoTime(appliedAtMs) })),
   };
 }
 

@@ -1,0 +1,16 @@
+import type { WireMigrations } from './contract.js';
+
+/** The state of the schema, wherever it was read. */
+export interface MigrationReport {
+  current: string | null;
+  pending: string[];
+  applied: { name: string; appliedAtMs: number }[];
+}
+
+export function wireMigrations(report: MigrationReport): WireMigrations {
+  return {
+    current: report.current,
+    pending: report.pending,
+    applied: report.applied.map(({ name, appliedAtMs }) => ({ name, applied_at: new Date(appliedAtMs).toISOString() })),
+  };
+}
