@@ -57,8 +57,7 @@ async function serve({ settings, warnings }: Loaded): Promise<number> {
   } catch (error) {
     return complain(error);
   }
-  const address = daemon.server.address();
-  log.info('listening', { address: typeof address === 'string' ? address : { ...address }, version: readVersion() });
+  log.info('listening', { address: addressOf(daemon), version: readVersion() });
 
   const code = await Promise.race([signalled, crashed]);
   await daemon.stop();
@@ -72,16 +71,29 @@ function environment(envFile: string | undefined): Environment {
   return isForPerson ? { ...env, LOG_FORMAT: 'text' } : env;
 }
 
+/** Where it listens: with port 0, the one it was given. */
+function addressOf({ server }: Daemon): string | null {
+  const address = server.address();
+  if (address === null || typeof address === 'string') return address;
+  return `${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
+}
+
+// At a terminal one ^C arrives twice: from the terminal, and passed on by npm.
+const SAME_KEYPRESS_MS = 200;
+
 /** 0 at the first signal; a second one does not wait. */
 function nextSignal(): Promise<number> {
   return new Promise((resolve) => {
+    let firstAtMs: number | null = null;
     for (const [signal, forcedExit] of [
       ['SIGTERM', 143],
       ['SIGINT', 130],
     ] as const) {
-      process.once(signal, () => {
+      process.on(signal, () => {
+        const nowMs = performance.now();
+        firstAtMs ??= nowMs;
+        if (nowMs - firstAtMs > SAME_KEYPRESS_MS) process.exit(forcedExit);
         resolve(0);
-        process.once(signal, () => process.exit(forcedExit));
       });
     }
   });

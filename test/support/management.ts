@@ -29,6 +29,7 @@ export async function pagesOf<Item>(daemon: TestDaemon, path: string): Promise<I
   do {
     const answer: TestAnswer = await daemon.manage('GET', next);
     pages.push(await bodyOf<Item[]>(answer));
+    expect(pages.length, 'pages, without an end in sight').to.be.lessThan(100);
     next = /^<([^>]+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1];
   } while (next !== undefined);
   return pages;

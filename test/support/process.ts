@@ -24,18 +24,18 @@ export async function spawnDaemon(env: Record<string, string>): Promise<DaemonPr
   const ended = once(child, 'exit');
   const output: string[] = [];
   createInterface(child.stderr).on('line', (line) => output.push(line));
-  const port = new Promise<number>((resolve) => {
+  const listening = new Promise<string>((resolve) => {
     createInterface(child.stdout).on('line', (line) => {
       output.push(line);
-      const { message, address } = JSON.parse(line) as { message: string; address?: { port: number } };
-      if (message === 'listening' && address) resolve(address.port);
+      const { message, address } = JSON.parse(line) as { message: string; address?: string };
+      if (message === 'listening' && address) resolve(address);
     });
   });
-  const first = await Promise.race([port, ended]);
-  if (typeof first !== 'number') throw new Error(`the daemon ended instead of listening: ${output.join('\n')}`);
+  const first = await Promise.race([listening, ended]);
+  if (typeof first !== 'string') throw new Error(`the daemon ended instead of listening: ${output.join('\n')}`);
   return {
     child,
-    url: `http://127.0.0.1:${first}`,
+    url: `http://${first}`,
     output,
     async kill() {
       child.kill('SIGKILL');
