@@ -8,14 +8,10 @@ import * as z from 'zod';
 const wholeNumber = (from: number, to: number) =>
   z.int().min(from).max(to).describe(`a whole number from ${from} to ${to}`);
 
-// Control characters would let a name forge log lines or drive an operator's terminal; half a surrogate pair has no UTF-8.
-const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u;
-const name = z
-  .string()
-  .min(1)
-  .max(100)
-  .regex(NAME)
-  .describe('1 to 100 characters, not only spaces, without control characters');
+// Counted in characters, not in UTF-16 units. Control characters would let a name forge log lines or drive an
+// operator's terminal; half a surrogate pair has no UTF-8.
+const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,100}$/u;
+const name = z.string().regex(NAME).describe('1 to 100 characters, not only spaces, without control characters');
 
 const id = z.string().min(1).max(64).describe('an id');
 const timestamp = z.iso.datetime().describe('an RFC 3339 timestamp in UTC, such as 2030-01-31T12:00:00Z');

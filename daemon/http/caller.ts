@@ -34,7 +34,7 @@ function actorOf(header: string | undefined): Caller['actor'] {
 function reasonOf(header: string | undefined): string | null {
   if (header === undefined || header === '') return null;
   const reason = decoded(header);
-  if (reason === null || reason.length > LONGEST_REASON || /\p{Cc}/u.test(reason)) {
+  if (reason === null || Array.from(reason).length > LONGEST_REASON || /\p{Cc}/u.test(reason)) {
     throw invalid(
       `X-Audit-Reason must be at most ${LONGEST_REASON} characters, percent-encoded, without control characters`,
     );
@@ -52,7 +52,8 @@ function decoded(text: string): string | null {
 
 function browserOf(header: string | undefined): string | null {
   if (header === undefined) return null;
-  if (isIP(header) === 0) throw invalid('X-Llmp-Client-IP must be an IP address');
+  // A zone names an interface of whoever wrote it, and may be of any length.
+  if (isIP(header) === 0 || header.includes('%')) throw invalid('X-Llmp-Client-IP must be an IP address');
   return header;
 }
 

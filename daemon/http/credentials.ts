@@ -15,7 +15,8 @@ export function exactly(expected: string): (presented: string) => boolean {
   return (presented) => timingSafeEqual(sha256(presented), digest);
 }
 
-const REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/;
+// It is stored and logged, so what looks like a secret put in the wrong place is none.
+const REQUEST_ID = /^(?!sk-)[A-Za-z0-9_-]{1,64}$/;
 
 /** The client's own id if it can do no harm in a log, else a new one. */
 export function requestIdOf(presented: string | string[] | undefined): string {

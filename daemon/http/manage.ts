@@ -43,6 +43,9 @@ export function manageRoutes({ managementToken, registry, migrations }: ManageOp
 function authenticate(managementToken: string): RequestHandler {
   const isManagementToken = exactly(managementToken);
   return (req, _res, next) => {
+    // Node keeps the first of two and says nothing; whatever stands in front of us may read the other.
+    const given = req.rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'authorization');
+    if (given.length > 1) throw new Refusal('invalid_request', 'more than one Authorization header');
     const presented = bearerOf(req.get('authorization'));
     if (presented === null || !isManagementToken(presented)) {
       throw new Refusal('management_token_refused', 'management token missing or wrong');

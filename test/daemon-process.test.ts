@@ -1,0 +1,183 @@
+import { expect } from 'chai';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from './support/daemon.js';
+
+const LLMP = fileURLToPath(new URL('../cli/main.js', import.meta.url));
+const MANAGEMENT_TOKEN = 'management-token-of-a-process';
+
+interface Process {
+  child: ChildProcess;
+  output: { stdout: string; stderr: string };
+  exit: Promise<number | null>;
+  /** The base URL, once it listens. */
+  listening: Promise<string>;
+}
+
+describe('llmp daemon', function () {
+  this.timeout(60_000);
+  const processes: Process[] = [];
+  let dir: string;
+
+  beforeEach(() => {
+    dir = temporaryFolder();
+  });
+  afterEach(async () => {
+    for (const { child, exit } of processes.splice(0)) {
+      child.kill('SIGKILL');
+      await exit;
+    }
+  });
+
+  /** Starts it with these settings and no others. Without the `--` Node 20 looks for an --env-file of its own. */
+  function start(env: Record<string, string> = {}, ...options: string[]): Process {
+    const child = spawn(process.execPath, ['--', LLMP, 'daemon', ...options], {
+      cwd: dir,
+      env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', SHUTDOWN_DELAY: '0', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const output = { stdout: '', stderr: '' };
+    child.stderr.on('data', (text: Buffer) => (output.stderr += text.toString()));
+    const exit = new Promise<number | null>((resolve) => child.once('close', resolve));
+    const listening = new Promise<string>((resolve, reject) => {
+      child.stdout.on('data', (text: Buffer) => {
+        output.stdout += text.toString();
+        const address = /"address":"([^"]+)"/.exec(output.stdout)?.[1];
+        if (address) resolve(`http://${address}`);
+      });
+      void exit.then((code) => {
+        reject(new Error(`it ended with ${code}: ${output.stderr}`));
+      });
+    });
+    listening.catch(() => undefined); // Not everybody waits for it.
+    const started = { child, output, exit, listening };
+    processes.push(started);
+    return started;
+  }
+
+  async function run(env: Record<string, string>, ...options: string[]) {
+    const { exit, output } = start(env, ...options);
+    return { code: await exit, ...output };
+  }
+
+  it('does not start without MANAGEMENT_TOKEN, and says that it is required', async () => {
+    for (const env of [{}, { MANAGEMENT_TOKEN: '' }, { MANAGEMENT_TOKEN: ' ' }] as Record<string, string>[]) {
+      const { code, stdout, stderr } = await run(env);
+      expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
+      expect(stderr.split('\n')[0]).to.match(/(^|: )MANAGEMENT_TOKEN is required$/);
+    }
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
+  it('names all that is wrong, a line each, and exits 78', async () => {
+    const { code, stderr } = await run({ LISTEN_ADDR: 'x', REQUEST_TIMEOUT: '5', MANAGEMENT_TOKEN: 'padded ' });
+    expect(code).to.equal(78);
+    const names = stderr
+      .trim()
+      .split('\n')
+      .map((line) => /[A-Z]+_[A-Z_]+/.exec(line)?.[0]);
+    expect(names).to.deep.equal(['MANAGEMENT_TOKEN', 'LISTEN_ADDR', 'REQUEST_TIMEOUT']);
+    expect(stderr).not.to.include('padded');
+  });
+
+  it('serves, keeps what it writes to its owner alone, and ends with 0 at SIGTERM', async () => {
+    const { child, exit, listening, output } = start({ MANAGEMENT_TOKEN: 'short', DATABASE_URL: 'new/folder/llmp.db' });
+    const url = await listening;
+    expect((await fetch(`${url}/ready`)).status).to.equal(200);
+    expect(output.stdout).to.include('MANAGEMENT_TOKEN is shorter than 16 characters').and.not.to.include('"short"');
+
+    const folder = join(dir, 'new/folder');
+    expect(statSync(folder).mode & 0o777).to.equal(0o700);
+    const modes = Object.fromEntries(
+      readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777]),
+    );
+    expect(modes).to.include({ 'llmp.db': 0o600, 'llmp.db-wal': 0o600, 'llmp.db.key': 0o600, 'llmp.db.lock': 0o600 });
+    expect(new Set(Object.values(modes))).to.deep.equal(new Set([0o600]));
+
+    child.kill('SIGTERM');
+    expect(await exit).to.equal(0);
+  });
+
+  it('refuses a database that another one has with 78, and leaves that one alone', async () => {
+    const first = start({ MANAGEMENT_TOKEN });
+    const url = await first.listening;
+    const { code, stderr } = await run({ MANAGEMENT_TOKEN });
+    expect(code).to.equal(78);
+    expect(stderr).to.match(/DATABASE_URL: .* is in use by another llmp process/);
+    expect((await fetch(`${url}/ready`)).status).to.equal(200);
+  });
+
+  it('takes over the database of one that was killed', async () => {
+    const first = start({ MANAGEMENT_TOKEN });
+    await first.listening;
+    first.child.kill('SIGKILL');
+    await first.exit;
+    expect((await fetch(`${await start({ MANAGEMENT_TOKEN }).listening}/ready`)).status).to.equal(200);
+  });
+
+  describe('with an address that is taken', () => {
+    const taken = createServer();
+    let address: string;
+
+    before(async () => {
+      await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+      address = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+    });
+    after(() => taken.close());
+
+    it('exits 69', async () => {
+      const { code, stderr } = await run({ MANAGEMENT_TOKEN, LISTEN_ADDR: address });
+      expect(code).to.equal(69);
+      expect(stderr).to.include('EADDRINUSE');
+    });
+
+    it('--check says 0 all the same: it connects to nothing, and creates nothing', async () => {
+      const { code, stdout, stderr } = await run({ MANAGEMENT_TOKEN, LISTEN_ADDR: address }, '--check');
+      expect({ code, stdout }).to.deep.equal({ code: 0, stdout: '' });
+      expect(stderr).to.include('the configuration is good');
+      expect(existsSync(join(dir, 'data'))).to.equal(false);
+    });
+  });
+
+  it('--check exits 78 with what is wrong, and creates nothing', async () => {
+    const { code, stderr } = await run({ MANAGEMENT_TOKEN, MAX_REQUEST_SIZE: '50' }, '--check');
+    expect(code).to.equal(78);
+    expect(stderr).to.include('MAX_REQUEST_SIZE must be a size').and.not.to.include('is good');
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
+  it('--print-config shows what is in force and from where, secrets masked, and creates nothing', async () => {
+    const { code, stdout } = await run({ MANAGEMENT_TOKEN, LOG_LEVEL: 'debug' }, '--print-config');
+    expect(code).to.equal(0);
+    const lines = stdout.trim().split('\n');
+    expect(lines).to.include.members([
+      'MANAGEMENT_TOKEN=********  # environment',
+      'LOG_LEVEL=debug  # environment',
+      'MAX_REQUEST_SIZE=50MB  # default',
+    ]);
+    expect(stdout).not.to.include(MANAGEMENT_TOKEN);
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
+  describe('--env-file', () => {
+    it('gives settings, and the environment wins over it', async () => {
+      writeFileSync(
+        join(dir, 'llmp.env'),
+        `# settings\nMANAGEMENT_TOKEN="${MANAGEMENT_TOKEN}"\nLOG_LEVEL=debug\nREQUEST_TIMEOUT=5s\n`,
+      );
+      const { code, stdout } = await run({ LOG_LEVEL: 'warn' }, '--env-file', 'llmp.env', '--print-config');
+      expect(code).to.equal(0);
+      expect(stdout).to.include('LOG_LEVEL=warn').and.to.include('REQUEST_TIMEOUT=5s');
+    });
+
+    it('that cannot be read is refused with 78', async () => {
+      const { code, stderr } = await run({ MANAGEMENT_TOKEN }, '--env-file', 'missing.env', '--check');
+      expect(code).to.equal(78);
+      expect(stderr).to.include('--env-file: cannot read missing.env: ENOENT');
+    });
+  });
+});

@@ -1,0 +1,237 @@
+import { expect } from 'chai';
+import type { WireProject, WireToken } from '../daemon/api/contract.js';
+import { startDaemon, type TestDaemon } from './support/daemon.js';
+import { bodyOf, pagesOf, problemOf, write } from './support/management.js';
+
+const STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'];
+
+describe('the list of tokens', () => {
+  let daemon: TestDaemon;
+  let busy: WireProject;
+  let idle: WireProject;
+  let all: WireToken[];
+
+  const list = (query = '') => bodyOf<WireToken[]>(daemon.manage('GET', `/manage/tokens?${query}`));
+  const names = async (query: string) => (await list(query)).map(({ name }) => name).sort();
+  const totalOf = async (query: string) =>
+    Number((await daemon.manage('GET', `/manage/tokens?${query}`)).headers.get('x-total-count'));
+
+  // One token for each thing to tell apart, and several alike for each thing to sort by.
+  before(async () => {
+    daemon = await startDaemon();
+    busy = await daemon.createProject();
+    idle = await daemon.createProject();
+    const issue = (name: string | undefined, fields: object = {}, project = busy) =>
+      daemon.createToken(project.id, { ...fields, ...(name !== undefined && { name }) });
+    const used = async (id: string, count: number, lastUsedAt: number) => {
+      await write(
+        daemon,
+        'UPDATE tokens SET request_count = $count, reserved = $count, last_used_at = $lastUsedAt WHERE id = $id',
+        { id, count, lastUsedAt },
+      );
+    };
+
+    await issue('expired', { duration_minutes: 1 });
+    daemon.clock.advance(60_000);
+    await used((await issue('half', { max_requests: 10 })).id, 5, 1_800_000_000_000);
+    await used((await issue('full', { max_requests: 10 })).id, 10, 1_800_000_000_000);
+    await used((await issue('unlimited')).id, 5, 1_700_000_000_000);
+    await daemon.manage('DELETE', `/manage/tokens/${(await issue('revoked')).id}`);
+    await issue('of the idle', { duration_hours: 48 }, idle);
+    await issue('100%_sure', { duration_hours: 48 });
+    await issue('ÄPFEL');
+    for (let i = 0; i < 5; i++) await issue(undefined);
+    await write(daemon, "UPDATE tokens SET created_at = 1800000000000 WHERE name = ''");
+    await daemon.manage('PATCH', `/manage/projects/${idle.id}`, { is_active: false });
+    all = await list('limit=1000');
+  });
+  after(() => daemon.stop());
+
+  it('shows each token as its detail does, without any secret', async () => {
+    expect(all).to.have.length(13);
+    for (const shown of all) expect(shown).to.deep.equal(await daemon.token(shown.id));
+  });
+
+  it('shows the newest first and says how many there are', async () => {
+    expect(all).to.deep.equal(await list('sort=-created_at'));
+    expect(await totalOf('limit=2')).to.equal(13);
+  });
+
+  describe('sorted', () => {
+    const valueOf: Record<string, (token: WireToken) => string | number> = {
+      created_at: ({ created_at }) => created_at,
+      expires_at: ({ expires_at }) => expires_at,
+      last_used_at: ({ last_used_at }) => last_used_at ?? '',
+      request_count: ({ request_count }) => request_count,
+      name: ({ name }) => name ?? '',
+    };
+    for (const [field, value] of Object.entries(valueOf)) {
+      for (const direction of ['', '-']) {
+        for (const limit of [1, 4, 13]) {
+          it(`by ${direction}${field} comes whole and in order in pages of ${limit}`, async () => {
+            const pages = await pagesOf<WireToken>(daemon, `/manage/tokens?sort=${direction}${field}&limit=${limit}`);
+            expect(pages).to.have.length(Math.ceil(13 / limit));
+            const shown = pages.flat();
+            expect(new Set(shown.map(({ id }) => id)).size).to.equal(13);
+            const values = shown.map(value);
+            const inOrder = [...values].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+            expect(values).to.deep.equal(direction === '-' ? inOrder.reverse() : inOrder);
+          });
+        }
+      }
+    }
+
+    it('goes on where it was although tokens came and changed meanwhile', async () => {
+      const own = await startDaemon();
+      const { id: projectId } = await own.createProject();
+      for (let i = 0; i < 4; i++) {
+        await own.createToken(projectId, { name: `old ${i}` });
+        own.clock.advance(1);
+      }
+      const first = await own.manage('GET', '/manage/tokens?limit=2');
+      const shown = first.body as WireToken[];
+      await own.createToken(projectId, { name: 'new' });
+      await own.manage('DELETE', `/manage/tokens/${shown[1]!.id}`);
+      const next = /<([^>]+)>/.exec(first.headers.get('link')!)![1]!;
+      const rest = await bodyOf<WireToken[]>(own.manage('GET', next));
+      expect([...shown, ...rest].map(({ name }) => name)).to.deep.equal(['old 3', 'old 2', 'old 1', 'old 0']);
+      await own.stop();
+    });
+  });
+
+  describe('filtered', () => {
+    for (const state of STATES) {
+      it(`by state=${state} shows those that say so themselves, and counts them`, async () => {
+        const expected = all.filter((token) => token.state === state);
+        expect(expected).not.to.have.length(0);
+        expect(await list(`state=${state}`)).to.deep.equal(expected);
+        expect(await totalOf(`state=${state}&limit=1`)).to.equal(expected.length);
+      });
+    }
+
+    it('by active_only=true shows those that could be used now', async () => {
+      expect(await list('active_only=true')).to.deep.equal(await list('state=active'));
+      expect(await list('active_only=true&state=active')).to.deep.equal(await list('state=active'));
+    });
+
+    it('by active_only=false shows all', async () => {
+      expect(await list('active_only=false')).to.deep.equal(all);
+    });
+
+    it('by project_id shows those of the project, none for one that does not exist', async () => {
+      expect(await names(`project_id=${idle.id}`)).to.deep.equal(['of the idle']);
+      expect(await list('project_id=00000000-0000-4000-8000-000000000000')).to.deep.equal([]);
+    });
+
+    it('takes projectId for project_id, as clients of the older implementation write it', async () => {
+      expect(await names(`projectId=${idle.id}`)).to.deep.equal(['of the idle']);
+    });
+
+    it('by expires_after and expires_before, the bounds themselves excluded', async () => {
+      const { expires_at } = all.find(({ name }) => name === 'of the idle')!;
+      expect(await names(`expires_after=${expires_at}`)).to.deep.equal(['100%_sure']);
+      const tomorrow = new Date(daemon.clock.now() + 25 * 3_600_000).toISOString();
+      expect(await names(`expires_after=${tomorrow}&expires_before=${expires_at}`)).to.deep.equal([]);
+      expect(await names(`expires_after=${tomorrow}`)).to.deep.equal(['100%_sure', 'of the idle']);
+      expect(await names(`expires_before=${new Date(daemon.clock.now()).toISOString()}`)).to.deep.equal(['expired']);
+    });
+
+    it('by used_over shows capped tokens of which more than that is used', async () => {
+      expect(await names('used_over=49')).to.deep.equal(['full', 'half']);
+      expect(await names('used_over=50')).to.deep.equal(['full']);
+      expect(await names('used_over=100')).to.deep.equal([]);
+    });
+
+    for (const [q, found] of [
+      ['EXPIR', ['expired']],
+      ['äpf', ['ÄPFEL']],
+      ['%', ['100%_sure']],
+      ['0%_', ['100%_sure']],
+      ['_', ['100%_sure']],
+      ['!', []],
+      ["' OR 1=1 --", []],
+    ] as const) {
+      it(`by q=${q} shows the names with that in them, in any case`, async () => {
+        expect(await names(`q=${encodeURIComponent(q)}`)).to.deep.equal(found);
+      });
+    }
+
+    it('by q shows those whose id begins so, and no other', async () => {
+      const { id } = all[0]!;
+      expect((await list(`q=${id.slice(0, 13)}`)).map((token) => token.id)).to.deep.equal([id]);
+      expect(await list(`q=${id.slice(1)}`)).to.deep.equal([]);
+    });
+
+    it('by several shows what all of them let through, in the order and pages asked for', async () => {
+      const query = `project_id=${busy.id}&active_only=true&q=u&sort=name&limit=1`;
+      const pages = await pagesOf<WireToken>(daemon, `/manage/tokens?${query}`);
+      expect(pages.map((page) => page.map(({ name }) => name))).to.deep.equal([['100%_sure'], ['unlimited']]);
+      expect(await totalOf(query)).to.equal(2);
+    });
+  });
+
+  describe('refuses with 400', () => {
+    for (const query of [
+      'active_only=TRUE',
+      'active_only=1',
+      'active_only=',
+      'active_only',
+      'state=dead',
+      'state=',
+      'sort=id',
+      'sort=--name',
+      'sort=',
+      'limit=0',
+      'limit=1001',
+      'limit=ten',
+      'used_over=101',
+      'used_over=-1',
+      'used_over=5.5',
+      'expires_after=tomorrow',
+      'expires_after=2030-02-30T00:00:00Z',
+      'expires_before=1700000000000',
+      'expires_before=2030-01-01T00:00:00%2B02:00',
+      'project_id=',
+      'q=',
+      `q=${'x'.repeat(101)}`,
+      'cursor=x',
+      'cursor=',
+    ]) {
+      it(`?${query.slice(0, 50)}, naming what is wrong`, async () => {
+        const error = problemOf(await daemon.manage('GET', `/manage/tokens?${query}`), 400, 'invalid_request');
+        expect(error).to.match(new RegExp(`^${/^\w+/.exec(query)![0]} must be `));
+      });
+    }
+
+    for (const name of ['project_id', 'projectId', 'active_only', 'state', 'limit', 'q']) {
+      it(`${name} given twice, which would widen the filter`, async () => {
+        const value = { active_only: 'true', state: 'active', limit: '5' }[name] ?? busy.id;
+        const answer = await daemon.manage('GET', `/manage/tokens?${name}=${value}&${name}=${value}`);
+        expect(problemOf(answer, 400, 'invalid_request')).to.match(/ is given more than once$/);
+      });
+    }
+
+    it('project_id and projectId at once', async () => {
+      const answer = await daemon.manage('GET', `/manage/tokens?project_id=${busy.id}&projectId=${busy.id}`);
+      expect(problemOf(answer, 400, 'invalid_request')).to.equal('project_id is given more than once');
+    });
+
+    it('an active_only that contradicts state', async () => {
+      const answer = await daemon.manage('GET', '/manage/tokens?active_only=true&state=revoked');
+      expect(problemOf(answer, 400, 'invalid_request')).to.equal('active_only and state contradict each other');
+    });
+
+    it('a cursor of the same list in another order', async () => {
+      const { headers } = await daemon.manage('GET', '/manage/tokens?limit=1&sort=name');
+      const cursor = /cursor=([^&>]+)/.exec(headers.get('link')!)![1]!;
+      problemOf(await daemon.manage('GET', `/manage/tokens?sort=-name&cursor=${cursor}`), 400, 'invalid_request');
+    });
+
+    for (const query of ['active=true', 'page=2', 'PROJECT_ID=x', '__proto__=x', 'project_id[]=x', 'constructor=x']) {
+      it(`the unknown query name of ?${query}`, async () => {
+        const answer = await daemon.manage('GET', `/manage/tokens?${query}`);
+        expect(problemOf(answer, 400, 'invalid_request')).to.equal(`unknown query name: ${query.split('=')[0]}`);
+      });
+    }
+  });
+});
