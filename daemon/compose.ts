@@ -101,7 +101,9 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
       missing: () => readiness.missing,
       pingDatabase: async () => {
         await stores.database.select('SELECT 1');
+        admission.heardFromDatabase();
       },
+      outlastsDatabase: () => admission.outlastsDatabase,
     },
     manage: {
       managementToken: settings.managementToken,

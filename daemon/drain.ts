@@ -3,6 +3,8 @@ import type { Settings } from '../config/settings.js';
 import type { Clock, Log } from './core/ports.js';
 import type { Readiness } from './readiness.js';
 
+const SWEEP_EVERY_MS = 50;
+
 export interface DrainOptions {
   server: Server;
   readiness: Readiness;
@@ -27,7 +29,13 @@ export async function drain({ server, readiness, clock, log, settings, cutAll }:
       resolve();
     });
   });
-  server.closeIdleConnections();
+  // Again and again: an answer that began before has promised to keep its connection, which is idle once it ends.
+  let cancelSweep: () => void = () => undefined;
+  const sweep = () => {
+    server.closeIdleConnections();
+    cancelSweep = clock.after(SWEEP_EVERY_MS, sweep);
+  };
+  sweep();
   const cancel = clock.after(settings.shutdownGraceMs, () => {
     log.warn('cutting the requests that did not finish in time');
     cutAll();
@@ -35,4 +43,5 @@ export async function drain({ server, readiness, clock, log, settings, cutAll }:
   });
   await closed;
   cancel();
+  cancelSweep();
 }

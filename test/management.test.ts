@@ -283,7 +283,7 @@ describe('the management API', () => {
       const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
       expect(await own.manage('GET', '/ready')).to.deep.include({
         status: 503,
-        body: { status: 'not ready', missing: ['pending migrations'] },
+        body: { status: 'not ready', missing: ['pending migrations'], degraded: [] },
       });
       expect((await own.manage('GET', '/live')).status).to.equal(200);
       problemOf(await own.manage('GET', '/manage/projects'), 503, 'unavailable');

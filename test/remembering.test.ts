@@ -114,36 +114,36 @@ describe('a token that was seen before', () => {
       const token = await daemon.createToken((await daemon.createProject()).id);
       expect(await statusOfCall(token.token)).to.equal(200);
       await tick();
-      const bringBack = takeDatabaseAway(daemon);
+      const outage = takeDatabaseAway(daemon);
       clock.advance(59_000);
       expect(await statusOfCall(token.token)).to.equal(200);
       clock.advance(2_000);
       const late = await daemon.call(token.token);
       expect(late.status).to.equal(503);
       expect(late.headers.get('retry-after')).to.equal('1');
-      bringBack();
+      outage.end();
       expect(await statusOfCall(token.token)).to.equal(200);
     });
 
     it('works from its creation on, even if it was never used before', async () => {
       const token = await daemon.createToken((await daemon.createProject()).id);
-      const bringBack = takeDatabaseAway(daemon);
+      const outage = takeDatabaseAway(daemon);
       expect(await statusOfCall(token.token)).to.equal(200);
-      bringBack();
+      outage.end();
     });
 
     it('one never seen gets 503 with Retry-After', async () => {
-      const bringBack = takeDatabaseAway(daemon);
+      const outage = takeDatabaseAway(daemon);
       const response = await daemon.call(mintSecret());
       expect(response.status).to.equal(503);
       expect(response.headers.get('retry-after')).to.equal('1');
-      bringBack();
+      outage.end();
     });
 
     it('a capped one is served from its lease and gets 503, not 429, when that is used up', async () => {
       const token = await daemon.createToken((await daemon.createProject()).id, { max_requests: 100 });
       expect(await statusOfCall(token.token)).to.equal(200); // A lease of 6, one of them drawn.
-      const bringBack = takeDatabaseAway(daemon);
+      const outage = takeDatabaseAway(daemon);
       for (let n = 0; n < 5; n++) expect(await statusOfCall(token.token)).to.equal(200);
       const sixth = statusOfCall(token.token);
       const giveUp = setInterval(() => {
@@ -151,17 +151,17 @@ describe('a token that was seen before', () => {
       }, 5);
       expect(await sixth).to.equal(503);
       clearInterval(giveUp);
-      bringBack();
+      outage.end();
     });
 
     it('its uses are kept, and settled when the database returns', async () => {
       const token = await daemon.createToken((await daemon.createProject()).id);
-      const bringBack = takeDatabaseAway(daemon);
+      const outage = takeDatabaseAway(daemon);
       for (let n = 0; n < 7; n++) await statusOfCall(token.token);
       clock.advance(TICK_MS);
       await eventually('the failure is noticed', () => daemon.logged.some((line) => line.includes('keeping them')));
       for (let n = 0; n < 3; n++) await statusOfCall(token.token);
-      bringBack();
+      outage.end();
       clock.advance(2_000);
       await eventually('the counts are taken', () => daemon.logged.some((line) => line.includes('counts again')));
       await daemon.stop();

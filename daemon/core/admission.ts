@@ -69,9 +69,19 @@ export class Admission {
     this.#settlement = new Settlement({
       ...options,
       onContact: () => {
-        this.#upToDateAtMs = this.#clock.monotonic();
+        this.heardFromDatabase();
       },
     });
+  }
+
+  /** The database answered somebody here. */
+  heardFromDatabase(): void {
+    this.#upToDateAtMs = this.#clock.monotonic();
+  }
+
+  /** Whether what was verified may be believed even if the database is away now. */
+  get outlastsDatabase(): boolean {
+    return this.#clock.monotonic() < this.#upToDateAtMs + this.#staleLimitMs;
   }
 
   /**
@@ -270,9 +280,8 @@ export class Admission {
   /** The database is away: what was verified is believed a little longer, up to the limit. */
   #extend(digest: string): boolean {
     const account = this.#remembered.byDigest(digest);
-    const now = this.#clock.monotonic();
-    if (!account?.known || now >= this.#upToDateAtMs + this.#staleLimitMs) return false;
-    account.known = { ...account.known, recheckAtMs: now + RECHECK_WHILE_AWAY_MS };
+    if (!account?.known || !this.outlastsDatabase) return false;
+    account.known = { ...account.known, recheckAtMs: this.#clock.monotonic() + RECHECK_WHILE_AWAY_MS };
     return true;
   }
 

@@ -77,8 +77,6 @@ export interface ClientHeaders {
   /** Names and values in turn. */
   list: string[];
   upstreamRequestId: string | null;
-  /** Whether the end of the answer is not known from its head. */
-  isOpenEnded: boolean;
 }
 
 /** @param raw names and values in turn, as the upstream sent them. */
@@ -95,7 +93,6 @@ export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts
   const list: string[] = [];
   let vary = '';
   let upstreamRequestId: string | null = null;
-  let isOpenEnded = true;
   let isEventStream = false;
   for (const [index, lower] of names.entries()) {
     if (NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') || named?.has(lower)) continue;
@@ -105,8 +102,7 @@ export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts
     } else if (lower === 'x-request-id') {
       upstreamRequestId = value;
     } else {
-      if (lower === 'content-length') isOpenEnded = false;
-      else if (lower === 'content-type') isEventStream = /^text\/event-stream\b/i.test(value);
+      if (lower === 'content-type') isEventStream = /^text\/event-stream\b/i.test(value);
       list.push(latin1(raw[2 * index]), value);
     }
   }
@@ -119,7 +115,7 @@ export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts
   list.push('X-Token-Expires-At', isoTime(facts.expiresAtMs));
   if (facts.remaining !== null) list.push('X-Token-Requests-Remaining', String(facts.remaining));
   if (isEventStream) list.push('X-Accel-Buffering', 'no');
-  return { list, upstreamRequestId, isOpenEnded };
+  return { list, upstreamRequestId };
 }
 
 export const isoTime = (ms: number) => new Date(ms).toISOString();

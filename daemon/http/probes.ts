@@ -9,24 +9,31 @@ export interface Probes {
   missing: () => string[];
   /** Rejects when the database does not answer. */
   pingDatabase: () => Promise<void>;
+  /** Whether verified tokens are served although the database is away. */
+  outlastsDatabase: () => boolean;
 }
 
 const CHECK_WITHIN_MS = 1_000;
 
-export function probeRoutes({ clock, startedAtMs, missing, pingDatabase }: Probes): Router {
+export function probeRoutes({ clock, startedAtMs, missing, pingDatabase, outlastsDatabase }: Probes): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
   route(router, '/live', {
     GET: (_req, res) => {
-      res.json({ status: 'ok' });
+      answer(res, true, { status: 'ok' });
     },
   });
 
   route(router, '/ready', {
     GET: async (_req, res) => {
       const lacking = new Set(missing());
-      if (!(await isFine(clock, pingDatabase()))) lacking.add('database');
-      answer(res, lacking.size === 0, { status: lacking.size === 0 ? 'ready' : 'not ready', missing: [...lacking] });
+      const degraded: string[] = [];
+      if (!(await isFine(clock, pingDatabase()))) {
+        if (outlastsDatabase()) degraded.push('database');
+        else lacking.add('database');
+      }
+      const isReady = lacking.size === 0;
+      answer(res, isReady, { status: isReady ? 'ready' : 'not ready', missing: [...lacking], degraded });
     },
   });
 

@@ -79,6 +79,7 @@ class Exchange implements Receiver {
   #forwardedAtMs = 0;
   #outcome: Outcome | null = null;
   #status: number | null = null;
+  #isHeadWaiting = false;
   #code: string | null = null;
   #cause: unknown = undefined;
   #upstreamRequestId: string | null = null;
@@ -190,7 +191,7 @@ class Exchange implements Receiver {
     if (!pass) throw new Error('an answer without a pass');
     const now = this.options.clock.monotonic();
     this.#watch.expect(this.options.settings.requestTimeoutMs, this.#onUpstreamSilence);
-    const { list, upstreamRequestId, isOpenEnded } = clientResponseHeaders(rawHeaders, {
+    const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
       requestId: this.#requestId,
       upstreamMs: now - this.#forwardedAtMs,
       proxyMs: this.#forwardedAtMs - this.#startedAtMs,
@@ -201,12 +202,16 @@ class Exchange implements Receiver {
     // The reason phrase is ours: the upstream's may hold what breaks a status line.
     this.res.writeHead(status, list);
     this.#status = status;
-    // A head whose body may take its time must not wait for it.
-    if (isOpenEnded) this.res.flushHeaders();
+    // It goes out together with what arrived with it, and does not wait for what takes its time.
+    this.#isHeadWaiting = true;
+    process.nextTick(() => {
+      if (this.#isHeadWaiting && !this.res.closed) this.res.flushHeaders();
+    });
   }
 
   data(piece: Buffer): boolean {
     this.#watch.touch();
+    this.#isHeadWaiting = false;
     if (this.res.write(piece)) return true;
     this.res.once('drain', () => {
       this.#watch.touch();
@@ -216,6 +221,7 @@ class Exchange implements Receiver {
   }
 
   end(): void {
+    this.#isHeadWaiting = false;
     this.#outcome ??= (this.#status ?? 0) >= 500 ? 'upstream_error' : 'ok';
     this.res.end();
   }

@@ -45,8 +45,9 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
 
   const serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => {
     const target = req.url ?? '';
-    // A client that keeps its connection would lose the request it sends just as we close.
-    if (isDraining()) res.setHeader('Connection', 'close');
+    // A client that keeps its connection would lose the request it sends just as we close. Not as a header set
+    // in advance: Node would then keep only the last of each repeated field of the answer.
+    if (isDraining()) res.shouldKeepAlive = false;
     if (isProxied(target)) proxy.handle(req, res, expectsContinue);
     else if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res);
     else if (isPath(target)) app(req, res);

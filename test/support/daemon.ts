@@ -130,14 +130,12 @@ export async function startDaemon({
     call: (secret, path = '/v1/models', init = {}) =>
       fetch(url + path, { ...init, headers: { authorization: `Bearer ${secret}`, ...(init.headers as object) } }),
     async stop() {
-      let isStopped = false;
-      const stopped = daemon.stop().finally(() => (isStopped = true));
       // The delays are 0, but on a clock that stands still even those do not pass.
-      while (!isStopped) {
+      const time = setInterval(() => {
         clock.advance(1);
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-      await stopped;
+      }, 1);
+      await daemon.stop();
+      clearInterval(time);
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { Environment } from '../../config/settings.js';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
@@ -5,7 +6,7 @@ import type { RequestEnded } from '../../daemon/core/events.js';
 import { startDaemon, type TestDaemon } from './daemon.js';
 import { eventually } from './eventually.js';
 import { type Provider, startProvider } from './provider.js';
-import { ask, type Fields, head, type RawAnswer, RawClient } from './raw.js';
+import { ask, chunk, type Fields, head, type RawAnswer, RawClient } from './raw.js';
 
 /** What a test of /v1 plays on: a client, a daemon, a provider, and a project with a token. */
 export class Scene {
@@ -74,6 +75,33 @@ export class Scene {
   post(fields: Fields, body = '', secret = this.secret): string {
     const length = 'Transfer-Encoding' in fields ? {} : { 'Content-Length': String(body.length) };
     return head('POST /v1/echo', secret, { ...length, ...fields }) + body;
+  }
+
+  /** A client in the middle of an event stream: it has seen the first piece. */
+  async midStream(): Promise<{ client: RawClient; upstream: ServerResponse }> {
+    let upstream: ServerResponse | undefined;
+    this.provider.answer = (_req, res) => {
+      upstream = res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      res.write('data: first\n\n');
+    };
+    const client = await this.client(head('GET /v1/models', this.secret));
+    await client.seen('data: first\n\n');
+    return { client, upstream: upstream! };
+  }
+
+  /** A client that waits for the headers of its answer. */
+  async beforeHeaders(): Promise<RawClient> {
+    this.provider.answer = () => undefined;
+    const client = await this.client(head('GET /v1/models', this.secret));
+    await this.reached();
+    return client;
+  }
+
+  /** A client in the middle of an upload: the provider has seen the first piece. */
+  async midUpload(): Promise<RawClient> {
+    const client = await this.client(this.post({ 'Transfer-Encoding': 'chunked' }, chunk('first')));
+    await this.reached();
+    return client;
   }
 
   async uses(id = this.token.id): Promise<number> {

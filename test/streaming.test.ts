@@ -1,0 +1,274 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { eventually } from './support/eventually.js';
+import { chunk, head, LAST_CHUNK, type RawClient, startRawProvider } from './support/raw.js';
+import { expectRefusal, PROJECT_INACTIVE, UNAUTHORIZED, UPSTREAM_TIMEOUT } from './support/refusals.js';
+import { Scene } from './support/scene.js';
+
+const SECOND_MS = 1000;
+const REQUEST_TIMEOUT_MS = 60 * SECOND_MS;
+const PIECE_BYTES = 64 * 1024;
+// What the kernel keeps on the way through two loopback connections, with room to spare.
+const MOST_UNDERWAY_BYTES = 40e6;
+
+describe('streaming', () => {
+  let scene: Scene;
+
+  before(async () => {
+    scene = await Scene.open({ REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s', MAX_REQUEST_SIZE: '1GB' });
+  });
+  beforeEach(() => scene.begin());
+  afterEach(() => scene.end());
+  after(() => scene.close());
+
+  const get = () => head('GET /v1/models', scene.secret);
+
+  async function expectCut(client: RawClient): Promise<void> {
+    await client.closed;
+    expect(await client.answer().catch(() => 'not whole')).to.equal('not whole');
+  }
+
+  describe('an event stream', () => {
+    it('arrives piece by piece', async () => {
+      const { client, upstream } = await scene.midStream();
+      upstream.write('data: second\n\n');
+      await client.seen('data: second\n\n');
+      upstream.end('data: [DONE]\n\n');
+      expect((await client.answer()).text).to.equal('data: first\n\ndata: second\n\ndata: [DONE]\n\n');
+    });
+
+    it('shows its headers before its first piece', async () => {
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders();
+      };
+      const client = await scene.client(get());
+      await client.seen('text/event-stream');
+    });
+
+    it('passes pieces that end within a character', async () => {
+      const { client, upstream } = await scene.midStream();
+      const [before, after] = ['w\xc3', '\xb6rld'];
+      upstream.write(Buffer.from(before, 'latin1'));
+      await client.seen('w');
+      upstream.end(Buffer.from(after, 'latin1'));
+      expect((await client.answer()).text).to.equal('data: first\n\nwörld');
+    });
+
+    it('is never cut while it keeps talking', async () => {
+      const { client, upstream } = await scene.midStream();
+      for (let i = 0; i < 5; i++) {
+        scene.daemon.clock.advance(REQUEST_TIMEOUT_MS - SECOND_MS);
+        upstream.write(`data: ${i}\n\n`);
+        await client.seen(`data: ${i}\n\n`);
+      }
+      upstream.end();
+      expect((await client.answer()).text).to.match(/data: 4\n\n$/);
+      expect(await scene.onlyEnd()).to.include({ outcome: 'ok' });
+    });
+
+    it("loses its client's connection after a silence of REQUEST_TIMEOUT", async () => {
+      const { client } = await scene.midStream();
+      scene.daemon.clock.advance(REQUEST_TIMEOUT_MS - SECOND_MS);
+      expect(scene.daemon.ended, 'not yet over').to.be.empty;
+      scene.daemon.clock.advance(SECOND_MS);
+      await expectCut(client);
+      await scene.aborted();
+    });
+
+    it('may finish when its token expires meanwhile', async () => {
+      scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
+      const { client, upstream } = await scene.midStream();
+      for (let i = 0; i < 2; i++) {
+        scene.daemon.clock.advance(REQUEST_TIMEOUT_MS / 2);
+        upstream.write(`data: ${i}\n\n`);
+        await client.seen(`data: ${i}\n\n`);
+      }
+      expectRefusal(await scene.get(), UNAUTHORIZED);
+      upstream.end();
+      expect((await client.answer()).text).to.match(/data: 1\n\n$/);
+    });
+  });
+
+  describe('the wait for headers', () => {
+    it('begins when the upload is over: a slow client does not use it up', async () => {
+      let socket: Socket | undefined;
+      scene.provider.server.once('request', (req) => {
+        ({ socket } = req);
+      });
+      const client = await scene.midUpload();
+      for (let i = 0; i < 4; i++) {
+        scene.daemon.clock.advance(29 * SECOND_MS);
+        const before = socket!.bytesRead;
+        client.send(chunk('more'));
+        await eventually('the piece has passed', () => socket!.bytesRead > before);
+      }
+      client.send(LAST_CHUNK);
+      expect((await client.answer()).text).to.equal(`first${'more'.repeat(4)}`);
+    });
+
+    it('ends with 504 when the upstream takes nothing of an upload', async () => {
+      const upstream = await startRawProvider((socket) => socket.pause());
+      const other = await Scene.open({ REQUEST_TIMEOUT: '60s', MAX_REQUEST_SIZE: '1GB' }, upstream.url);
+      try {
+        const client = await other.client(other.post({ 'Content-Length': '900000000' }));
+        const written = await writeUntilItStalls(client.socket);
+        expect(written).to.be.below(MOST_UNDERWAY_BYTES);
+        other.daemon.clock.advance(REQUEST_TIMEOUT_MS);
+        expectRefusal(await client.answer(), UPSTREAM_TIMEOUT);
+      } finally {
+        await other.close();
+        await upstream.stop();
+      }
+    });
+  });
+
+  describe('a client that does not read', () => {
+    const TOTAL_BYTES = 100e6;
+
+    /** The answer to a client that asked for 100 MB and reads nothing; the provider has been told to wait. */
+    async function stalled(): Promise<{ response: Response; written: number }> {
+      let stall: Promise<number> | undefined;
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(200, { 'Content-Length': String(TOTAL_BYTES) });
+        stall = writeUntilItStalls(res, TOTAL_BYTES);
+      };
+      const response = await scene.daemon.call(scene.secret);
+      return { response, written: await stall! };
+    }
+
+    it('pauses the upstream, and gets everything once it reads', async () => {
+      const { response, written } = await stalled();
+      expect(written).to.be.below(MOST_UNDERWAY_BYTES);
+      let bytes = 0;
+      for await (const piece of response.body!) bytes += (piece as Uint8Array).length;
+      expect(bytes).to.equal(TOTAL_BYTES);
+    });
+
+    it('is given up after REQUEST_TIMEOUT', async () => {
+      const { response } = await stalled();
+      scene.daemon.clock.advance(REQUEST_TIMEOUT_MS);
+      await scene.aborted();
+      expect(await scene.onlyEnd()).to.include({ outcome: 'client_closed' });
+      await response.body!.cancel().catch(() => undefined);
+    });
+  });
+
+  describe('a client that leaves takes the upstream request with it', () => {
+    const MOMENTS: Record<string, () => Promise<RawClient>> = {
+      'before headers': () => scene.beforeHeaders(),
+      'in the middle of a stream': async () => (await scene.midStream()).client,
+      'in the middle of an upload': () => scene.midUpload(),
+    };
+    for (const [moment, clientThen] of Object.entries(MOMENTS)) {
+      it(moment, async () => {
+        (await clientThen()).destroy();
+        await scene.aborted();
+        expect(await scene.onlyEnd()).to.include({ outcome: 'client_closed' });
+        await scene.expectSpent(1);
+      });
+    }
+  });
+
+  describe('a change', () => {
+    const revoke = () => scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    const reactivate = () => scene.daemon.manage('PATCH', `/manage/tokens/${scene.token.id}`, { is_active: true });
+    const setProject = (isActive: boolean) =>
+      scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, { is_active: isActive });
+    const CHANGES = {
+      'revoking the token': { act: revoke, undo: reactivate, expected: UNAUTHORIZED },
+      "revoking all the project's tokens": {
+        act: () => scene.daemon.manage('POST', `/manage/projects/${scene.project.id}/tokens/revoke`),
+        undo: reactivate,
+        expected: UNAUTHORIZED,
+      },
+      'deactivating the project': {
+        act: () => setProject(false),
+        undo: () => setProject(true),
+        expected: PROJECT_INACTIVE,
+      },
+    };
+    afterEach(() => setProject(true));
+
+    for (const [what, { act, undo, expected }] of Object.entries(CHANGES)) {
+      it(`${what} ends a running stream within a second`, async () => {
+        const { client } = await scene.midStream();
+        const begun = performance.now();
+        await act();
+        await expectCut(client);
+        expect(performance.now() - begun).to.be.below(SECOND_MS);
+        await scene.aborted();
+      });
+
+      it(`${what} answers ${expected.status} to a request that waits for headers`, async () => {
+        const client = await scene.beforeHeaders();
+        await act();
+        expectRefusal(await client.answer(), expected);
+        await scene.aborted();
+      });
+
+      it(`${what} answers ${expected.status} to a request whose body is still arriving`, async () => {
+        const client = await scene.client(scene.post({ 'Content-Length': '10' }, 'begin'));
+        await scene.inFlight(1);
+        await act();
+        expectRefusal(await client.answer(), expected);
+        await scene.expectSpent(0);
+      });
+
+      it(`${what} refuses the very next request; undoing it lets the next one pass`, async () => {
+        expect((await scene.get()).status).to.equal(200);
+        await act();
+        expectRefusal(await scene.get(), expected);
+        await undo();
+        expect((await scene.get()).status).to.equal(200);
+      });
+
+      it(`${what} ends what was in flight even if it is undone at once`, async () => {
+        const { client } = await scene.midStream();
+        await act();
+        await undo();
+        await expectCut(client);
+      });
+    }
+
+    it("leaves other tokens' and other projects' streams alone", async () => {
+      const { client, upstream } = await scene.midStream();
+      const sibling = await scene.daemon.createToken(scene.project.id);
+      const stranger = await scene.daemon.createProject();
+      await scene.daemon.manage('DELETE', `/manage/tokens/${sibling.id}`);
+      await scene.daemon.manage('PATCH', `/manage/projects/${stranger.id}`, { is_active: false });
+      upstream.end('data: last\n\n');
+      expect((await client.answer()).text).to.match(/last\n\n$/);
+    });
+
+    it('of a name leaves streams alone', async () => {
+      const { client, upstream } = await scene.midStream();
+      await scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, { name: 'another name' });
+      upstream.end('data: last\n\n');
+      expect((await client.answer()).text).to.match(/last\n\n$/);
+    });
+  });
+});
+
+/** Writes until nothing more is taken, or `mostBytes` are written, and gives how many bytes those were. */
+async function writeUntilItStalls(stream: NodeJS.WritableStream, mostBytes = Infinity): Promise<number> {
+  const piece = Buffer.alloc(PIECE_BYTES, 'x');
+  let written = 0;
+  stream.on('error', () => undefined);
+  const write = async () => {
+    while (written < mostBytes) {
+      const rest = Math.min(piece.length, mostBytes - written);
+      written += rest;
+      if (!stream.write(piece.subarray(0, rest))) await once(stream, 'drain');
+    }
+    stream.end();
+  };
+  void write().catch(() => undefined);
+  // Nobody says that the kernel's buffers are full: it shows in that nothing moves.
+  for (let last = -1; last !== written;) {
+    last = written;
+    await sleep(150);
+  }
+  return written;
+}
