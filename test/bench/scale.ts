@@ -29,7 +29,7 @@ export async function scale(): Promise<Figure[]> {
   await makeTokens(path, projects, secrets);
   console.log(`${TOKENS} tokens, ${Math.round(statSync(path).size / 1e6)} MB`);
 
-  const figures = [await startFigure(path)];
+  const figures: Figure[] = [];
   const daemon = await startDaemon({ upstream: provider.url, dir });
   figures.push(await firstUseFigure((secret) => daemon.call(secret), secrets));
   for (const [what, query] of Object.entries(pages(projects))) {
@@ -41,7 +41,8 @@ export async function scale(): Promise<Figure[]> {
   }
   await daemon.stop();
   await provider.stop();
-  return [...figures, await memoryFigure()];
+  // Last: at first the kernel is still busy writing what was made.
+  return [...figures, await startFigure(path), await memoryFigure()];
 }
 
 async function makeProjects(dir: string): Promise<WireProject[]> {
