@@ -8,7 +8,10 @@ export class Conditions {
 
   and(condition: string, bind: Bind = {}): this {
     this.#parts.push(`(${condition})`);
-    Object.assign(this.bind, bind);
+    for (const [name, value] of Object.entries(bind)) {
+      // SQLite refuses a value that the statement has no place for.
+      if (new RegExp(`\\$${name}\\b`).test(condition)) this.bind[name] = value;
+    }
     return this;
   }
 
@@ -26,6 +29,8 @@ interface List<Row, Item> {
   idColumn: string;
   descending: boolean;
   page: PageRequest;
+  /** Says which way to take to a page of `total` rows; SQLite, left to itself, collects and sorts all of them. */
+  hint?(total: number): string;
   rowOf(row: Row): Item;
   positionOf(row: Row): Position;
 }
@@ -37,6 +42,7 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
     `SELECT COUNT(*) AS total FROM ${from} ${where.sql}`,
     where.bind,
   );
+  const total = Number(counted?.total ?? 0);
 
   const direction = list.descending ? 'DESC' : 'ASC';
   const beyond = list.descending ? '<' : '>';
@@ -46,8 +52,11 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
       id: page.after.id,
     });
   }
+  const order = `ORDER BY ${sortColumn} ${direction}, ${idColumn} ${direction}`;
+  // First the ids alone, which an index holds together with what the conditions look at; then their rows.
+  const ids = `SELECT ${idColumn} FROM ${from} ${list.hint?.(total) ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
   const rows = await on.select<Row>(
-    `SELECT ${columns} FROM ${from} ${where.sql} ORDER BY ${sortColumn} ${direction}, ${idColumn} ${direction} LIMIT ${page.limit + 1}`,
+    `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (${ids}) ${order}`,
     where.bind,
   );
   const shown = rows.slice(0, page.limit);
@@ -55,6 +64,6 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
   return {
     rows: shown.map((row) => list.rowOf(row)),
     next: rows.length > page.limit && last ? list.positionOf(last) : null,
-    total: Number(counted?.total ?? 0),
+    total,
   };
 }
