@@ -30,6 +30,14 @@ export class Input {
     return content.replace(/\r?\n$/, '');
   }
 
+  /** The lines piped in, without the empty ones. @param what they are, for messages. */
+  async linesOfStdin(what: string): Promise<string[]> {
+    if (!this.isPiped)
+      throw usage(`${what} are read from standard input, which is a terminal`, { advice: 'Pipe them in' });
+    const lines = (await this.#standardInput(what)).split('\n').map((line) => line.trim());
+    return lines.filter((line) => line !== '');
+  }
+
   /** Asks without showing what is typed. */
   async hidden(message: string): Promise<string> {
     return String(await this.#ask({ type: 'password', message, toggleMask: false }));
