@@ -25,7 +25,11 @@ export class Input {
    * @param what names the secret in messages.
    */
   async secretFrom(path: string, what: string): Promise<string> {
-    if (path === '-' && this.canAsk) return this.hidden(`Type ${what}:`);
+    if (path === '-' && !this.isPiped) {
+      // Typed into a terminal that is only read from, it would be seen.
+      if (!this.canAsk) throw usage(`no way to ask for ${what}`, { advice: 'Pipe it in' });
+      return this.hidden(`Type ${what}:`);
+    }
     const content = path === '-' ? await this.#standardInput(what) : await contentOf(path, what);
     return content.replace(/\r?\n$/, '');
   }
