@@ -18,7 +18,9 @@ export const demoCommand = command({
     ['demo', 'shows what to paste into another terminal; ^C ends it and leaves nothing behind'],
     ['demo --port 8080', 'on a port of your choice'],
   ],
-  options: { port: value('--port <PORT>', integer(0, 65_535), 'where the daemon listens; a free port unless given') },
+  options: {
+    port: value('--port <PORT>', integer(1024, 65_535), 'where the daemon listens; a free port unless given'),
+  },
   async run({ shell, options: { port = 0 }, output }) {
     const interrupted = shell.interrupted();
     const { startDemo } = await import('../daemon/demo/demo.js');
@@ -49,10 +51,9 @@ export const demoCommand = command({
 });
 
 function startFailure(error: unknown, port: number): unknown {
-  const { code } = error as { code?: unknown };
-  if (code !== 'EADDRINUSE' && code !== 'EACCES') return error;
+  if ((error as { code?: unknown }).code !== 'EADDRINUSE') return error;
   return new Failure(EXIT.cannotListen, `cannot listen on port ${port}`, {
-    why: code === 'EADDRINUSE' ? 'it is in use' : 'no permission',
+    why: 'it is in use',
     advice: 'Leave out --port for a free one',
     code: 'cannot_listen',
     cause: error,

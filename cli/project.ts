@@ -120,9 +120,8 @@ const setKey = command({
     const client = await connect();
     const project = await client.updateProject(await wholeIdOf(client, 'project', given), { api_key: key });
     if (output.format !== 'table') await output.one(project, projectView);
-    const named = `${shortId(project.id)} (${project.name})`;
     // No undo: nobody can read the former key any more.
-    output.note(`Changed the key of ${named} to the one that ends in ${project.api_key_hint}. It is used from now on.`);
+    output.note(`Changed the key of ${shortId(project.id)} (${project.name}). Requests bear it from now on.`);
     return EXIT.done;
   },
 });

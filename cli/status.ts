@@ -75,7 +75,8 @@ const statusView: View<Status> = {
     status: ({ status }, { ascii }) => `${status === 'ready' ? (ascii ? '*' : '●') : ascii ? 'x' : '✗'} ${status}`,
     missing: ({ missing }) => listedOr('nothing', missing),
     degraded: ({ degraded }) => listedOr('nothing', degraded),
-    uptime_s: ({ uptime_s }, look) => (uptime_s === null ? 'unknown' : `${uptime_s} (${startedAgo(uptime_s, look)})`),
+    uptime_s: ({ uptime_s }, look) =>
+      uptime_s === null ? 'unknown' : `${uptime_s} (started ${startedAgo(uptime_s, look)})`,
     checks: ({ checks }) =>
       Object.entries(checks)
         .map(([name, result]) => `${name} ${result}`)

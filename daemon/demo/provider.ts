@@ -68,7 +68,7 @@ async function chat(body: Buffer, res: ServerResponse): Promise<void> {
     return;
   }
   const model = typeof request.model === 'string' ? request.model : 'demo';
-  const answer = `You said: ${textOf(request.messages?.at(-1)?.content)} I am only a stand-in on your own machine, and have nothing to add.`;
+  const answer = `You said ${textOf(request.messages?.at(-1)?.content)}. I am only a stand-in on your own machine, and have nothing to add.`;
   if (request.stream === true) await streamChat(res, model, spoken(answer));
   else json(res, 200, completion(model, answer));
 }
