@@ -1,48 +1,120 @@
-/** Commands that take ids, one or several. */
+/** Commands that take ids, one or several, on the command line or on standard input. */
 import type { ManagementClient } from '../daemon/api/client.js';
-import type { Argument, Invocation } from './command.js';
+import { type Argument, flag, type Invocation } from './command.js';
 import { EXIT, Failure, failureOf, usage } from './failure.js';
 import { checkedId, type Noun, wholeIdOf } from './ids.js';
-import type { Input } from './input.js';
+import type { Output } from './output.js';
 import type { View } from './table.js';
+import { shortId } from './views.js';
 
 const AT_A_TIME = 8;
 
-export const IDS: Argument = {
+const STDIN = '-';
+
+export const TOKENS: Argument = {
   name: 'ID',
-  meaning: 'an id, or its first 6 characters or more',
+  meaning: 'an id, or its first 6 characters or more; - for the ids on standard input, one a line',
+  required: true,
+  many: true,
+};
+export const PROJECTS: Argument = {
+  name: 'PROJECT',
+  meaning: 'a name, an id, or the first 6 characters of one or more; - for those on standard input, one a line',
   required: true,
   many: true,
 };
 
-export interface Step<T> {
+export const dryRun = flag('-n, --dry-run', 'say what would happen, and change nothing');
+
+/** What tokens and projects have in common. */
+interface Thing {
+  id: string;
+  name: string | null;
+}
+
+export interface Step<T extends Thing> {
   noun: Noun;
   view: View<T>;
-  /** A change says what it did in messages, and for several ids it wants a confirmation. A look-up has none. */
-  change?: { verb: string; past: string };
-  work: (client: ManagementClient, id: string) => Promise<T>;
+  lookUp: (client: ManagementClient, id: string) => Promise<T>;
+  change?: Change<T>;
 }
 
-/** Does one step for each id on the command line. Nothing is sent before every one of them can be an id. */
-export async function onEachId<T>(invocation: Invocation, { noun, view, change, work }: Step<T>): Promise<number> {
-  const { args, globals, input, output, server } = invocation;
-  const ids = [...new Set(args.map((given) => checkedId(noun, given)))];
-  const isSeveral = ids.length > 1;
-  if (change && isSeveral) await confirmed(`${change.verb} ${ids.length} ${noun}s?`, globals.yes === true, input);
+/** A change says what it did in messages, and for several things it wants a confirmation. */
+export interface Change<T> {
+  verb: string;
+  past: string;
+  /** The command that takes it back. */
+  opposite: string;
+  make: (client: ManagementClient, id: string) => Promise<T>;
+  /** Whether it has been made already. */
+  isMade: (thing: T) => boolean;
+  /** What else there is to say about a thing that was changed. */
+  but?: (thing: T) => string | undefined;
+}
+
+type WithDryRun = Omit<Invocation, 'options'> & { options: { dryRun?: boolean | undefined } };
+
+/** Takes one step for each id given. Nothing is sent before every one of them can be an id. */
+export async function onEachId<T extends Thing>(invocation: WithDryRun, step: Step<T>): Promise<number> {
+  const { args, options, output } = invocation;
+  const { noun, view, change } = step;
+  const ids = await idsIn(invocation, noun);
+  // What is piped in may hold one id today and two tomorrow; a script should not find that out tomorrow.
+  const isSelection = ids.length > 1 || args.includes(STDIN);
+  const isRehearsal = options.dryRun === true;
+  if (change && isSelection && !isRehearsal) {
+    await confirmed(`${change.verb} ${counted(ids.length, noun)}?`, invocation);
+  }
 
   const client = await invocation.connect();
-  const { done, exitCode } = await forEach(ids, async (id) => work(client, await wholeIdOf(client, noun, id)), {
-    output,
-    server,
-  });
+  const work = workOf(step, isRehearsal, output);
+  const { done, exitCode } = await forEach(
+    ids,
+    async (id) => work(client, await wholeIdOf(client, noun, id)),
+    invocation,
+  );
   if (!change || output.format !== 'table') {
     const [only] = done;
-    if (isSeveral) await output.list(done, view);
+    if (isSelection) await output.list(done, view);
     else if (only !== undefined) await output.one(only, view);
   }
-  if (change && isSeveral) output.note(`${change.past} ${done.length} of ${ids.length} ${noun}s.`);
+  if (change && isSelection) output.note(summary(change, done, isRehearsal, counted(ids.length, noun)));
   return exitCode;
 }
+
+async function idsIn({ args, input }: Pick<Invocation, 'args' | 'input'>, noun: Noun): Promise<string[]> {
+  const given: string[] = [];
+  for (const arg of args) given.push(...(arg === STDIN ? await input.linesOfStdin('ids') : [arg]));
+  return [...new Set(given.map((id) => checkedId(noun, id)))];
+}
+
+/** What is done with one thing, and said of it. */
+function workOf<T extends Thing>(
+  { noun, lookUp, change }: Step<T>,
+  isRehearsal: boolean,
+  output: Output,
+): Step<T>['lookUp'] {
+  if (!change) return lookUp;
+  const { verb, past, opposite, make, isMade, but } = change;
+  return async (client, id) => {
+    const thing = await (isRehearsal ? lookUp : make)(client, id);
+    const shown = `${shortId(thing.id)}${thing.name === null ? '' : ` (${thing.name})`}`;
+    if (!isRehearsal) {
+      const sentences = [`${past} ${shown}.`, but?.(thing), `Undo: llmp ${noun} ${opposite} ${thing.id}`];
+      output.note(sentences.filter((sentence) => sentence !== undefined).join(' '));
+    } else if (isMade(thing)) output.note(`Would leave ${shown} as it is.`);
+    else output.note(`Would ${verb.toLowerCase()} ${shown}.`);
+    return thing;
+  };
+}
+
+function summary<T>({ verb, past, isMade }: Change<T>, done: readonly T[], isRehearsal: boolean, of: string): string {
+  if (!isRehearsal) return `${past} ${done.length} of ${of}.`;
+  return `Would ${verb.toLowerCase()} ${done.filter((thing) => !isMade(thing)).length} of ${of}. Nothing was changed.`;
+}
+
+/** `1 token`, `2 tokens`. */
+export const counted = (count: number, noun: Noun) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /**
  * Does `work` for each id, eight at a time. A failure is reported and does not stop the others, unless it
@@ -101,8 +173,11 @@ function about(id: string, failure: Failure): Failure {
  *
  * @throws {Failure} with exit 2 when the answer is no, or nobody can be asked.
  */
-export async function confirmed(question: string, isAgreed: boolean, input: Input): Promise<void> {
-  if (isAgreed) return;
+export async function confirmed(
+  question: string,
+  { globals, input }: Pick<Invocation, 'globals' | 'input'>,
+): Promise<void> {
+  if (globals.yes) return;
   if (!input.canAsk) {
     throw usage('this needs a confirmation, and there is no terminal to ask on', { advice: 'Add --yes' });
   }

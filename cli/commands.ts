@@ -2,6 +2,8 @@
 import { aboutCommands, introductionCommand } from './about.js';
 import type { Command } from './command.js';
 import { daemonCommand } from './daemon.js';
+import { demoCommand } from './demo.js';
+import { statusCommand } from './status.js';
 
 /** What runs when no command is named. */
 export const rootCommand: Command = introductionCommand;
@@ -14,6 +16,7 @@ export interface Group {
 
 const tokens = async () => (await import('./token.js')).tokenCommands;
 const projects = async () => (await import('./project.js')).projectCommands;
+const configuration = async () => (await import('./config.js')).configCommands;
 const migrations = async () => (await import('./migrate.js')).migrateCommands;
 
 /** By the words that lead to them. */
@@ -27,13 +30,14 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   token: { summary: 'short for manage token', load: tokens },
   project: { summary: 'short for manage project', load: projects },
   migrate: { summary: "the database's schema", load: migrations },
+  config: { summary: "the daemon's settings", load: configuration },
 };
 
 /** The commands that `argv` can possibly name. */
 export async function commandsFor(argv: readonly string[]): Promise<readonly Command[]> {
   const named = Object.entries(GROUPS).filter(([words]) => words.split(' ').every((word) => argv.includes(word)));
   const loaded = await Promise.all(named.map(([, group]) => group.load()));
-  return [daemonCommand, ...aboutCommands, ...new Set(loaded.flat())];
+  return [daemonCommand, demoCommand, statusCommand, ...aboutCommands, ...new Set(loaded.flat())];
 }
 
 /** Every path a command goes by: what is under `manage` works without that word as well. */

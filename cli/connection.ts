@@ -5,14 +5,27 @@ import { EXIT, Failure } from './failure.js';
 import type { Globals } from './globals.js';
 import type { Input } from './input.js';
 import type { Output } from './output.js';
-import { serverOf, serverText } from './server.js';
+import { type Server, serverOf, serverText } from './server.js';
 import type { Shell } from './shell.js';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
+export interface Connection {
+  server: Server;
+  fetch: typeof fetch;
+  timeoutMs: number;
+}
+
+/** How requests reach the daemon, with or without a management token. @throws {Failure} for a server that cannot be. */
+export async function connectionTo(shell: Shell, globals: Globals, output: Output): Promise<Connection> {
+  const server = serverOf(serverText(globals, shell.env));
+  const ask = server.socketPath === undefined ? fetch : await fetchOver(server.socketPath);
+  return { server, fetch: observed(ask, server.shown, output), timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
+}
+
 /** @throws {Failure} with exit 2 for a server that cannot be, 3 without a usable management token. */
 export async function connect(shell: Shell, globals: Globals, input: Input, output: Output): Promise<ManagementClient> {
-  const server = serverOf(serverText(globals, shell.env));
+  const { server, ...connection } = await connectionTo(shell, globals, output);
   const managementToken = await managementTokenOf(shell.env, globals, input, output);
   if (server.isClearText) output.warn(`the management token goes to ${server.shown} in clear text; use https`);
   return new ManagementClient({
@@ -20,8 +33,7 @@ export async function connect(shell: Shell, globals: Globals, input: Input, outp
     managementToken,
     frontEnd: 'cli',
     reason: globals.reason,
-    timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS,
-    fetch: observed(server.socketPath === undefined ? fetch : await fetchOver(server.socketPath), server.shown, output),
+    ...connection,
   });
 }
 

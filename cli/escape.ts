@@ -21,7 +21,7 @@ export function visibleJson(value: unknown, indent?: number): string {
 /** One field as text for a machine: null is empty. */
 export function plain(value: unknown): string {
   if (value === null || value === undefined) return '';
-  return visible(typeof value === 'string' ? value : JSON.stringify(value));
+  return typeof value === 'string' ? visible(value) : visibleJson(value);
 }
 
 /** A cell by RFC 4180; one that a spreadsheet would run as a formula is made text. */

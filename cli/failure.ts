@@ -12,6 +12,7 @@ export const EXIT = {
   tooMany: 7,
   serverError: 8,
   checkFailed: 9,
+  cannotListen: 69,
   crash: 70,
   interrupted: 130,
   closedPipe: 141,

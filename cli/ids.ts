@@ -5,12 +5,14 @@ import { EXIT, Failure, quoted, usage } from './failure.js';
 export type Noun = 'project' | 'token';
 
 const SHORTEST_PREFIX = 6;
-const WHOLE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const WHOLE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const BEGINNING_OF_ID = /^[0-9a-f][0-9a-f-]{5,35}$/i;
 // So short a list tells an operator which one was meant.
 const AMBIGUOUS_SHOWN = 5;
 
 /**
- * What an id may look like at all, checked before anything is sent.
+ * What may stand for a token or a project at all, checked before anything is sent. Names of projects are unique, so
+ * one may stand for its project; those of tokens are not.
  *
  * @throws {Failure} when it cannot be an id. A pasted secret is not repeated, and never sent anywhere.
  */
@@ -18,50 +20,59 @@ export function checkedId(noun: Noun, given: string): string {
   if (/sk-wt-/i.test(given)) {
     throw usage(`this is a secret, not the id of a ${noun}`, {
       why: "it is in the shell's history now, so others may come to know it",
-      advice: 'Find the token it belongs to with `llmp token list`, and revoke it',
+      advice: `Find the token it belongs to with \`llmp token whois\`, and revoke it`,
     });
   }
-  const id = given.toLowerCase();
-  if (/^[0-9a-f][0-9a-f-]{0,35}$/.test(id) && id.length >= SHORTEST_PREFIX) return id;
+  if (BEGINNING_OF_ID.test(given) || (noun === 'project' && given !== '')) return given;
   throw usage(`${quoted(given)} cannot be the id of a ${noun}`, {
     advice: `Give an id, or at least its first ${SHORTEST_PREFIX} characters; see: llmp ${noun} list`,
   });
 }
 
-/** The full id that begins with `given`, by asking the daemon unless it is a full one already. */
+/** The full id that `given` stands for, by asking the daemon unless it is a full one already. */
 export async function wholeIdOf(client: ManagementClient, noun: Noun, given: string): Promise<string> {
-  if (WHOLE_ID.test(given)) return given;
-  const found = await idsThatBeginWith(given, (cursor) =>
-    // The filter of tokens finds names as well; projects have none.
+  const beginning = given.toLowerCase();
+  if (WHOLE_ID.test(given)) return beginning;
+  const isBeginning = BEGINNING_OF_ID.test(given);
+  const found =
     noun === 'token'
-      ? client.tokens({ q: given, limit: '1000', ...cursor })
-      : client.projects({ limit: '1000', ...cursor }),
-  );
+      ? // The filter finds names as well.
+        await idsOf(
+          (cursor) => client.tokens({ q: beginning, limit: '1000', ...cursor }),
+          ({ id }) => id.startsWith(beginning),
+        )
+      : await idsOf(
+          (cursor) => client.projects({ limit: '1000', ...cursor }),
+          ({ id, name }) => name === given || (isBeginning && id.startsWith(beginning)),
+        );
   const [id, ...others] = found;
-  if (id === undefined) {
-    throw new Failure(EXIT.notFound, `no ${noun} has an id that begins with ${given}`, {
-      code: 'not_found',
-      advice: `See: llmp ${noun} list`,
-    });
-  }
+  if (id === undefined) throw notFound(noun, given);
   if (others.length > 0) {
-    throw usage(`${given} is the beginning of several ids`, {
+    throw usage(`${shown(given)} stands for several ${noun}s`, {
       why: found.slice(0, AMBIGUOUS_SHOWN).join(' '),
-      advice: 'Give more of it',
+      advice: 'Give more of the id',
     });
   }
   return id;
 }
 
-async function idsThatBeginWith(
-  prefix: string,
-  pageAfter: (cursor: { cursor?: string }) => Promise<Page<{ id: string }>>,
+function notFound(noun: Noun, given: string): Failure {
+  const is =
+    noun === 'token' ? 'is not the beginning of the id of a token' : 'is neither the name nor the id of a project';
+  return new Failure(EXIT.notFound, `${shown(given)} ${is}`, { code: 'not_found', advice: `See: llmp ${noun} list` });
+}
+
+const shown = (given: string) => (BEGINNING_OF_ID.test(given) ? given : quoted(given));
+
+async function idsOf<T extends { id: string }>(
+  pageAfter: (cursor: { cursor?: string }) => Promise<Page<T>>,
+  isMeant: (item: T) => boolean,
 ): Promise<string[]> {
   const found: string[] = [];
   let cursor: { cursor?: string } = {};
   for (;;) {
     const { items, next } = await pageAfter(cursor);
-    found.push(...items.map(({ id }) => id).filter((id) => id.startsWith(prefix)));
+    found.push(...items.filter(isMeant).map(({ id }) => id));
     if (next === null || found.length > AMBIGUOUS_SHOWN) return found;
     cursor = { cursor: next };
   }

@@ -25,9 +25,21 @@ export class Input {
    * @param what names the secret in messages.
    */
   async secretFrom(path: string, what: string): Promise<string> {
-    if (path === '-' && this.canAsk) return this.hidden(`Type ${what}:`);
+    if (path === '-' && !this.isPiped) {
+      // Typed into a terminal that is only read from, it would be seen.
+      if (!this.canAsk) throw usage(`no way to ask for ${what}`, { advice: 'Pipe it in' });
+      return this.hidden(`Type ${what}:`);
+    }
     const content = path === '-' ? await this.#standardInput(what) : await contentOf(path, what);
     return content.replace(/\r?\n$/, '');
+  }
+
+  /** The lines piped in, without the empty ones. @param what they are, for messages. */
+  async linesOfStdin(what: string): Promise<string[]> {
+    if (!this.isPiped)
+      throw usage(`${what} are read from standard input, which is a terminal`, { advice: 'Pipe them in' });
+    const lines = (await this.#standardInput(what)).split('\n').map((line) => line.trim());
+    return lines.filter((line) => line !== '');
   }
 
   /** Asks without showing what is typed. */

@@ -1,4 +1,6 @@
 #!/usr/bin/env -S node --
+import { basename } from 'node:path';
+import { shellWord } from './escape.js';
 import { EXIT } from './failure.js';
 import { run } from './program.js';
 
@@ -12,4 +14,22 @@ for (const stream of [stdout, stderr]) {
   });
 }
 
-process.exitCode = await run(argv.slice(2), { env, stdin, stdout, stderr, now: () => Date.now() });
+function program(): string {
+  if (env.npm_command === 'exec') return 'npx llmp';
+  const script = argv[1] ?? '';
+  return basename(script) === 'llmp' ? 'llmp' : `node ${shellWord(script)}`;
+}
+
+function interrupted(): Promise<void> {
+  return new Promise((resolve) => {
+    // They stay: the ^C that the terminal sends is sent once more by npm, and would cut the cleaning up short.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        resolve();
+      });
+    }
+  });
+}
+
+const shell = { env, stdin, stdout, stderr, now: () => Date.now(), program: program(), interrupted };
+process.exitCode = await run(argv.slice(2), shell);

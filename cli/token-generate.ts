@@ -32,7 +32,10 @@ const variableName: Kind<string> = {
 };
 
 const options = {
-  projectId: text('--project-id <ID>', 'whose upstream key it stands for; LLMP_PROJECT_ID, or the only active project'),
+  projectId: text(
+    '--project-id <ID>',
+    'whose upstream key it stands for, by name or id; LLMP_PROJECT_ID, or the only active one',
+  ),
   duration: value('--duration <HOURS>', lifetime, 'hours until it expires, or such as 90m; 24 unless given'),
   maxRequests: value('--max-requests <COUNT>', integer(0, 2_147_483_647), 'how often it can be used; 0 is unlimited'),
   name: text('--name <TEXT>', 'what it is for'),

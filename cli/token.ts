@@ -1,13 +1,16 @@
 /** `llmp token …`: the records of tokens that were issued. Issuing one is in token-generate.ts. */
 import { type Kind, oneOf } from '../config/kinds.js';
-import type { TokenQuery } from '../daemon/api/contract.js';
-import { confirmed, IDS, onEachId } from './batch.js';
-import { command, flag, type Invocation, text, value } from './command.js';
+import type { ManagementClient } from '../daemon/api/client.js';
+import type { TokenQuery, WireToken } from '../daemon/api/contract.js';
+import { type Change, dryRun, onEachId, TOKENS } from './batch.js';
+import { command, flag, text, value } from './command.js';
 import { EXIT, usage } from './failure.js';
 import { checkedId, wholeIdOf } from './ids.js';
 import { limit, listed } from './listing.js';
+import { revokeTokensOf } from './revoke-all.js';
 import { generate } from './token-generate.js';
-import { shortId, TOKEN_STATES, tokensRevokedView, tokenView } from './views.js';
+import { TOKEN_STATES, tokenView } from './views.js';
+import { whois } from './token-whois.js';
 
 const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'];
 const sortOrder = oneOf(...SORT_FIELDS.flatMap((field) => [field, `-${field}`]));
@@ -31,7 +34,7 @@ const list = command({
     ['token list --expires-within 2h -o csv', 'what expires in the next two hours, for a spreadsheet'],
   ],
   options: {
-    projectId: text('--project-id <ID>', 'only of this project'),
+    projectId: text('--project-id <ID>', 'only of this project, by its name or id'),
     activeOnly: flag('--active-only', 'only those that can be used now'),
     state: value('--state <STATE>', oneOf(...TOKEN_STATES), `only in this state: ${TOKEN_STATES.join(', ')}`),
     expiresWithin: value('--expires-within <TIME>', span, 'only those that expire between now and then, such as 2h'),
@@ -57,13 +60,19 @@ const list = command({
   },
 });
 
+const TOKEN = {
+  noun: 'token',
+  view: tokenView,
+  lookUp: (client: ManagementClient, id: string) => client.token(id),
+} as const;
+
 const get = command({
   path: ['manage', 'token', 'get'],
   summary: 'show tokens, with their request counts',
   examples: [['token get 3fa91c2e', 'one token, by the beginning of its id']],
-  argument: IDS,
+  argument: TOKENS,
   options: {},
-  run: (invocation) => onEachId(invocation, { noun: 'token', view: tokenView, work: (client, id) => client.token(id) }),
+  run: (invocation) => onEachId(invocation, TOKEN),
 });
 
 const revoke = command({
@@ -71,59 +80,51 @@ const revoke = command({
   summary: 'refuse tokens from now on',
   examples: [
     ['token revoke 3fa91c2e --reason "leaked in CI log"', 'the reason goes into the audit record'],
-    ['token revoke --project-id 77ab10f3 --yes', 'every token of a project'],
+    ['token list -o id --state expired | llmp token revoke - --yes', 'all that expired'],
+    ['token revoke --project-id web --yes', 'every token of a project'],
+    ['token revoke --project-id web -n -o id', 'which tokens those would be'],
   ],
-  argument: { ...IDS, required: false },
-  options: { projectId: text('--project-id <ID>', 'every token of this project, instead of ids') },
+  argument: { ...TOKENS, required: false },
+  options: { projectId: text('--project-id <ID>', 'every token of this project, by its name or id'), dryRun },
   run(invocation) {
-    const { projectId } = invocation.options;
-    if (projectId === undefined) return setActive(invocation, false);
-    if (invocation.args.length > 0) throw usage('ids and --project-id exclude each other', { advice: 'Give one' });
-    return revokeTokensOf(projectId, invocation);
+    const { args, options } = invocation;
+    if (options.projectId === undefined) {
+      if (args.length === 0) throw usage('no id given', { advice: 'Give ids, or --project-id' });
+      return onEachId(invocation, { ...TOKEN, change: revocation });
+    }
+    if (args.length > 0) throw usage('ids and --project-id exclude each other', { advice: 'Give one' });
+    return revokeTokensOf(options.projectId, options.dryRun === true, invocation);
   },
 });
 
 const reactivate = command({
   path: ['manage', 'token', 'reactivate'],
   summary: 'let revoked tokens be used again',
-  examples: [['token reactivate 3fa91c2e', 'it keeps its expiry and its request count']],
-  argument: IDS,
-  options: {},
-  run: (invocation) => setActive(invocation, true),
+  examples: [
+    ['token reactivate 3fa91c2e', 'it keeps its expiry and its request count'],
+    ['token reactivate - --yes < ids.txt', 'those whose ids are in a file'],
+  ],
+  argument: TOKENS,
+  options: { dryRun },
+  run: (invocation) => onEachId(invocation, { ...TOKEN, change: reactivation }),
 });
 
-function setActive(invocation: Invocation, isActive: boolean): Promise<number> {
-  if (invocation.args.length === 0) throw usage('no id given', { advice: 'Give ids, or --project-id' });
-  const change = isActive ? { verb: 'Reactivate', past: 'Reactivated' } : { verb: 'Revoke', past: 'Revoked' };
-  const opposite = isActive ? 'revoke' : 'reactivate';
-  return onEachId(invocation, {
-    noun: 'token',
-    view: tokenView,
-    change,
-    async work(client, id) {
-      // Revoking by DELETE answers with a sentence only; this way there is a name to show.
-      const token = await client.setTokenActive(id, isActive);
-      const named = token.name === null ? '' : ` (${token.name})`;
-      const but = isActive && token.state !== 'active' ? ` It still cannot be used: ${token.state}.` : '';
-      const undo = `Undo: llmp token ${opposite} ${token.id}`;
-      invocation.output.note(`${change.past} ${shortId(token.id)}${named}.${but} ${undo}`);
-      return token;
-    },
-  });
-}
+const revocation: Change<WireToken> = {
+  verb: 'Revoke',
+  past: 'Revoked',
+  opposite: 'reactivate',
+  // Revoking by DELETE answers with a sentence only; this way there is a name to show.
+  make: (client, id) => client.setTokenActive(id, false),
+  isMade: ({ is_active }) => !is_active,
+};
 
-async function revokeTokensOf(given: string, { globals, input, output, connect }: Invocation): Promise<number> {
-  const checked = checkedId('project', given);
-  await confirmed(`Revoke every token of project ${checked}?`, globals.yes === true, input);
-  const client = await connect();
-  const id = await wholeIdOf(client, 'project', checked);
-  const revoked = await client.revokeTokensOf(id);
-  if (output.format !== 'table') await output.one({ ...revoked, project_id: id }, tokensRevokedView);
-  const count = `${revoked.revoked_count} token${revoked.revoked_count === 1 ? '' : 's'}`;
-  output.note(
-    `Revoked ${count} of project ${shortId(id)}. To undo, choose from: llmp token list --project-id ${id} --state revoked`,
-  );
-  return EXIT.done;
-}
+const reactivation: Change<WireToken> = {
+  verb: 'Reactivate',
+  past: 'Reactivated',
+  opposite: 'revoke',
+  make: (client, id) => client.setTokenActive(id, true),
+  isMade: ({ is_active }) => is_active,
+  but: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
+};
 
-export const tokenCommands = [generate, list, get, revoke, reactivate];
+export const tokenCommands = [generate, list, get, revoke, reactivate, whois];

@@ -27,7 +27,7 @@ const STATES: Record<WireTokenState, StateMark> = {
 export const TOKEN_STATES = Object.keys(STATES) as WireTokenState[];
 
 /** @param state as the daemon says it: a newer one may know states that this release does not. */
-function stateShown(state: string, { ascii }: Look): string {
+export function stateShown(state: string, { ascii }: Look): string {
   const mark = (STATES as Partial<Record<string, StateMark>>)[state];
   return mark ? `${ascii ? mark.ascii : mark.glyph} ${mark.word}` : state;
 }

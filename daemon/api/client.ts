@@ -150,7 +150,7 @@ export class ManagementClient {
   }
 }
 
-const NOT_LLMP = 'what answers there is not llmp';
+export const NOT_LLMP = 'what answers there is not llmp';
 
 /** The body of a success. The time limit still runs while it arrives, and whatever listens there may not be llmp. */
 async function answerOf(response: Response): Promise<unknown> {
@@ -174,7 +174,8 @@ async function refusalOf(response: Response): Promise<ApiError> {
   );
 }
 
-function connectionProblem(error: unknown): string {
+/** In a word or two, why no answer came. */
+export function connectionProblem(error: unknown): string {
   if (!(error instanceof Error)) return 'no answer';
   if (error.name === 'TimeoutError') return 'no answer in time';
   const cause = error.cause as { code?: string; message?: string } | undefined;

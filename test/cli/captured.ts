@@ -37,7 +37,15 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     isAnswered = true;
     setImmediate(() => stdin.write(answer));
   });
-  const shell: Shell = { env, stdin, stdout, stderr, now: () => nowMs ?? Date.now() };
+  const shell: Shell = {
+    env,
+    stdin,
+    stdout,
+    stderr,
+    now: () => nowMs ?? Date.now(),
+    program: 'llmp',
+    interrupted: () => Promise.resolve(),
+  };
   const exitCode = await run(typeof args === 'string' ? args.split(' ') : args, shell);
   return { exitCode, out: stdout.text, err: stderr.text };
 }

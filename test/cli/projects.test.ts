@@ -83,6 +83,57 @@ describe('llmp project, against a daemon', () => {
     expect((await here('project get 00000000')).exitCode).to.equal(4);
   });
 
+  describe('update', () => {
+    it('renames a project, says how to undo it, and that works', async () => {
+      const { id } = await daemon.createProject({ name: "the cat's" });
+      const { exitCode, out, err } = await here(`project update ${id.slice(0, 8)} --name web`);
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
+      const undo = `llmp project update ${id} --name 'the cat'\\''s'`;
+      expect(err).to.equal(`Renamed ${id.slice(0, 8)} from the cat's to web. Undo: ${undo}\n`);
+      expect(JSON.parse((await here('project get web --json')).out)).to.include({ id, name: 'web' });
+    });
+
+    it('answers with the project when a format is asked for', async () => {
+      const { id } = await daemon.createProject();
+      expect(JSON.parse((await here(`project update ${id} --name web --json`)).out)).to.include({ id, name: 'web' });
+    });
+
+    it('exits 2 without anything to change, 5 when the name is taken, 4 without such a project', async () => {
+      const one = await daemon.createProject();
+      await daemon.createProject({ name: 'taken' });
+      expect((await here(`project update ${one.id}`)).exitCode).to.equal(2);
+      expect((await here(`project update ${one.id} --name taken`)).exitCode).to.equal(5);
+      expect((await here('project update 00000000 --name web')).exitCode).to.equal(4);
+    });
+  });
+
+  describe('set-key', () => {
+    const key = 'sk-another-upstream-key-zzzz';
+
+    for (const [from, args, situation] of [
+      ['standard input', '', { stdin: `${key}\n` }],
+      ['a hidden prompt', '', { terminal: 100, answer: `${key}\n` }],
+      ['a file', ' --key-file FILE', {}],
+    ] as const) {
+      it(`takes the new key from ${from}, and does not show it`, async () => {
+        const { id } = await daemon.createProject({ name: 'web' });
+        const file = join(temporaryFolder(), 'key.txt');
+        writeFileSync(file, key);
+        const { exitCode, out, err } = await here(`project set-key web${args.replace('FILE', file)}`, situation);
+        expect(exitCode).to.equal(0);
+        expect(err).to.contain(`Changed the key of ${id.slice(0, 8)} (web).`);
+        expect(out + err).not.to.contain(key);
+        expect((await here('project get web --json')).out).to.contain('"api_key_hint": "zzzz"');
+      });
+    }
+
+    it('is asked for nothing with --no-input, and refuses an empty key', async () => {
+      await daemon.createProject({ name: 'web' });
+      expect((await here('project set-key web --no-input', { terminal: 80 })).exitCode).to.equal(2);
+      expect((await here('project set-key web', { stdin: '\n' })).exitCode).to.equal(2);
+    });
+  });
+
   it('deactivates and activates, and says how to undo it', async () => {
     const { id, name } = await daemon.createProject();
     const off = await here(`project deactivate ${id.slice(0, 8)}`);

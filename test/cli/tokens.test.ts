@@ -316,6 +316,53 @@ describe('llmp token, against a daemon', () => {
     });
   });
 
+  describe('whois', () => {
+    it('says which token a secret on standard input belongs to, and does not show the secret', async () => {
+      const { id, token } = await daemon.createToken((await daemon.createProject()).id, { name: 'leaked' });
+      const { exitCode, out, err } = await here('token whois --json -v', { stdin: `${token}\n` });
+      expect(exitCode).to.equal(0);
+      expect(JSON.parse(out)).to.include({ id, name: 'leaked' });
+      expect(out + err).not.to.contain(token);
+      expect((await here('token whois -o id', { stdin: token })).out).to.equal(`${id}\n`);
+    });
+
+    it('asks for the secret on a terminal without showing it', async () => {
+      const { id, token } = await daemon.createToken((await daemon.createProject()).id);
+      const { out, err } = await here('token whois', { terminal: 120, answer: `${token}\n` });
+      expect(out).to.contain(id);
+      expect(err).to.contain('Type the secret:');
+      expect(out + err).not.to.contain(token);
+    });
+
+    it('does not read the secret from a terminal that would show it', async () => {
+      const { exitCode, err } = await here('token whois --no-input', { terminal: 120 });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('Pipe it in');
+    });
+
+    it('exits 4 for the secret of no token', async () => {
+      const { exitCode, err } = await here('token whois', { stdin: `sk-wt-${'c'.repeat(49)}` });
+      expect(exitCode).to.equal(4);
+      expect(err).not.to.contain('ccc');
+    });
+
+    it('sends and repeats nothing that is no such secret', async () => {
+      const key = 'sk-proj-0123456789';
+      const env = { LLMP_SERVER: 'http://127.0.0.1:9' };
+      for (const stdin of [key, '', `Bearer sk-wt-${'c'.repeat(49)}`]) {
+        const { exitCode, err } = await here('token whois', { stdin, env });
+        expect(exitCode).to.equal(2);
+        expect(err).not.to.contain('0123').and.not.to.contain('ccc');
+      }
+    });
+
+    it('takes no secret on the command line, and does not repeat it', async () => {
+      const { exitCode, err } = await here(`token whois sk-wt-${'c'.repeat(49)}`);
+      expect(exitCode).to.equal(2);
+      expect(err).not.to.contain('ccc');
+    });
+  });
+
   it('works with and without the word manage', async () => {
     await daemon.createProject();
     const issued = await here('token generate --json');

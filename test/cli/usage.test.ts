@@ -22,7 +22,18 @@ describe('the command line', () => {
       for (const args of ['help', '--help', '-h']) {
         const { exitCode, out } = await llmp(args);
         expect(exitCode).to.equal(0);
-        for (const word of ['daemon, serve', 'manage', 'token', 'project', 'migrate', 'help', 'version']) {
+        for (const word of [
+          'daemon, serve',
+          'demo',
+          'status',
+          'manage',
+          'token',
+          'project',
+          'config',
+          'migrate',
+          'help',
+          'version',
+        ]) {
           expect(out).to.contain(`\n  ${word} `);
         }
       }
@@ -72,7 +83,7 @@ describe('the command line', () => {
     it('of leaving out the verb names the choices', async () => {
       const { exitCode, err } = await llmp('token');
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('generate, list, get, revoke, reactivate');
+      expect(err).to.contain('generate, list, get, revoke, reactivate, whois');
     });
 
     it('of one word too many is refused', async () => {

@@ -1,6 +1,9 @@
 /** A stand-in for the provider on a real socket: it answers as the provider would, and remembers what it was sent. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { completion, json, models, problem, streamChat, uploadedFile } from '../../daemon/demo/answers.js';
+
+export { json };
 
 export interface Received {
   method: string;
@@ -73,71 +76,21 @@ async function serve(provider: Provider, req: IncomingMessage, res: ServerRespon
   }
 }
 
-const MODELS = {
-  object: 'list',
-  data: [{ id: 'gpt-test', object: 'model', created: 1_700_000_000, owned_by: 'stand-in' }],
-};
-
-function asTheProvider(_req: IncomingMessage, res: ServerResponse, { method, url, headers, body }: Received): void {
+async function asTheProvider(_req: IncomingMessage, res: ServerResponse, received: Received): Promise<void> {
+  const { method, url, headers, body } = received;
   const path = new URL(url, 'http://provider').pathname;
   if (method === 'GET' && path === '/v1/models') {
-    json(res, 200, MODELS);
+    json(res, 200, models('gpt-test'));
   } else if (path === '/v1/chat/completions') {
     const request = JSON.parse(body.toString()) as { stream?: boolean; model: string };
-    if (request.stream) streamChat(res, request.model);
+    if (request.stream) await streamChat(res, request.model, ['Hel', 'lo ', 'wörld']);
     else json(res, 200, completion(request.model, 'Hello there'));
   } else if (path === '/v1/files') {
-    json(res, 200, {
-      id: 'file-1',
-      object: 'file',
-      bytes: body.length,
-      created_at: 1_700_000_000,
-      filename: /filename="([^"]+)"/.exec(body.toString('latin1'))?.[1],
-      purpose: 'assistants',
-      status: 'processed',
-      content_type: headers['content-type'],
-    });
+    json(res, 200, { ...uploadedFile(body), content_type: headers['content-type'] });
   } else if (path === '/v1/echo') {
     res.writeHead(200, { 'content-type': headers['content-type'] ?? 'application/octet-stream' });
     res.end(body);
   } else {
-    json(res, 404, { error: { message: `no such path: ${path}`, type: 'invalid_request_error', code: 'unknown_url' } });
+    json(res, 404, problem(`no such path: ${path}`, 'unknown_url'));
   }
-}
-
-export function json(res: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
-  const text = JSON.stringify(body);
-  res.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(text),
-    'x-request-id': 'req_upstream_1',
-    ...headers,
-  });
-  res.end(text);
-}
-
-function completion(model: string, content: string) {
-  return {
-    id: 'chatcmpl-1',
-    object: 'chat.completion',
-    created: 1_700_000_000,
-    model,
-    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
-    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-  };
-}
-
-function streamChat(res: ServerResponse, model: string): void {
-  res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
-  for (const content of ['Hel', 'lo ', 'wörld']) {
-    const chunk = {
-      id: 'chatcmpl-1',
-      object: 'chat.completion.chunk',
-      created: 1_700_000_000,
-      model,
-      choices: [{ index: 0, delta: { content }, finish_reason: null }],
-    };
-    res.write(`data: ${JSON.stringify(chunk)}\n\n`);
-  }
-  res.end('data: [DONE]\n\n');
 }

@@ -1,0 +1,113 @@
+/** `llmp config …`: the daemon's settings, read as the daemon would read them. */
+import { readEnvironment } from '../config/environment.js';
+import { loadSettings, SettingsError } from '../config/settings.js';
+import { command, flag, text } from './command.js';
+import { EXIT, Failure } from './failure.js';
+import type { Shell } from './shell.js';
+import type { Column, View } from './table.js';
+
+const envFile = text('--env-file <FILE>', 'settings, NAME=value a line, as for `llmp daemon`');
+
+const show = command({
+  path: ['config', 'show'],
+  summary: 'show the settings a daemon would have, secrets masked; exit 9 when they are wrong',
+  examples: [
+    ['config show', 'from the environment here, and the defaults'],
+    ['config show --origin --env-file /etc/llmp/llmp.env', 'and where each comes from'],
+  ],
+  options: { envFile, origin: flag('--origin', 'say where each comes from') },
+  async run({ shell, options, output }) {
+    const { rows, problems } = read(shell, options.envFile);
+    if (problems.length > 0) {
+      const file = options.envFile === undefined ? '' : ` --env-file ${options.envFile}`;
+      throw new Failure(
+        EXIT.checkFailed,
+        `the settings are wrong in ${problems.length} ${problems.length === 1 ? 'place' : 'places'}`,
+        {
+          code: 'settings_wrong',
+          why: problems[0] ?? '',
+          advice: `All of it: llmp config validate${file}`,
+        },
+      );
+    }
+    if (options.origin) await output.list(rows, originView);
+    else
+      await output.list(
+        rows.map(({ name, value }) => ({ name, value })),
+        settingView,
+      );
+    return EXIT.done;
+  },
+});
+
+const validate = command({
+  path: ['config', 'validate'],
+  summary: 'say what is wrong with the settings, all of it; exit 9 when anything is',
+  examples: [['config validate --env-file /etc/llmp/llmp.env', 'before a restart']],
+  options: { envFile },
+  async run({ shell, options, output }) {
+    const { problems, warnings } = read(shell, options.envFile);
+    const isValid = problems.length === 0;
+    for (const warning of warnings) output.warn(warning);
+    await output.list(
+      problems.map((problem) => ({ problem })),
+      problemView,
+      { valid: isValid, problems, warnings },
+    );
+    if (isValid) output.note('The settings are good.');
+    return isValid ? EXIT.done : EXIT.checkFailed;
+  },
+});
+
+interface Setting {
+  name: string;
+  value: string;
+}
+type SettingWithOrigin = Setting & { origin: string };
+
+interface Reading {
+  rows: SettingWithOrigin[];
+  problems: readonly string[];
+  warnings: readonly string[];
+}
+
+function read(shell: Shell, file: string | undefined): Reading {
+  try {
+    const loaded = loadSettings(readEnvironment(shell.env, file));
+    // A line each, `NAME=value  # origin`; the path of a file may hold a newline.
+    const lines = loaded.describe().matchAll(/^([A-Z][A-Z0-9_]*)=(.*?) {2}# ([^\n]*)$/gms);
+    const rows = Array.from(lines, ([, name = '', value = '', origin = '']) => ({ name, value, origin }));
+    return { rows, problems: [], warnings: loaded.warnings };
+  } catch (error) {
+    if (error instanceof SettingsError) return { rows: [], problems: error.problems, warnings: [] };
+    throw error;
+  }
+}
+
+const settingColumns: Column<Setting>[] = [
+  { title: 'NAME', rank: 0, show: ({ name }) => name },
+  { title: 'VALUE', rank: 0, show: ({ value }) => value },
+];
+
+const settingView: View<Setting> = {
+  idOf: ({ name }) => name,
+  fields: ['name', 'value'],
+  columns: settingColumns,
+  details: {},
+};
+
+const originView: View<SettingWithOrigin> = {
+  idOf: ({ name }) => name,
+  fields: ['name', 'value', 'origin'],
+  columns: [...settingColumns, { title: 'ORIGIN', rank: 0, show: ({ origin }) => origin }],
+  details: {},
+};
+
+const problemView: View<{ problem: string }> = {
+  idOf: ({ problem }) => problem,
+  fields: ['problem'],
+  columns: [{ title: 'PROBLEM', rank: 0, show: ({ problem }) => problem }],
+  details: {},
+};
+
+export const configCommands = [show, validate];

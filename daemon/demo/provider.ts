@@ -1,0 +1,96 @@
+/** A stand-in for the provider that runs on this machine: it quotes what it is asked, word by word if that is wanted. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { completion, json, models, problem, streamChat, uploadedFile } from './answers.js';
+
+// Long enough to be seen, short enough not to be waited for.
+const BETWEEN_WORDS_MS = 120;
+
+export interface StandIn {
+  url: string;
+  stop(): Promise<void>;
+}
+
+/** @param key the only credential it accepts: a request that bears anything else was not forwarded as it should be. */
+export async function startStandIn(key: string): Promise<StandIn> {
+  const server = createServer((req, res) => {
+    serve(key, req, res).catch(() => res.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          resolve();
+        });
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function serve(key: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const body = await buffer(req);
+  if (req.headers.authorization !== `Bearer ${key}`) {
+    json(res, 401, problem('this is not the key of the project', 'invalid_api_key'));
+    return;
+  }
+  const { pathname } = new URL(req.url ?? '', 'http://provider');
+  switch (`${req.method} ${pathname}`) {
+    case 'GET /v1/models':
+      json(res, 200, models('demo', 'demo-mini'));
+      return;
+    case 'POST /v1/chat/completions':
+      return chat(body, res);
+    case 'POST /v1/files':
+      json(res, 200, uploadedFile(body));
+      return;
+    default:
+      json(res, 404, problem(`the stand-in has no ${req.method} ${pathname}`, 'unknown_url'));
+  }
+}
+
+interface ChatRequest {
+  model?: unknown;
+  stream?: unknown;
+  messages?: { content?: unknown }[];
+}
+
+async function chat(body: Buffer, res: ServerResponse): Promise<void> {
+  const request = chatRequest(body);
+  if (!request) {
+    json(res, 400, problem('the body must be JSON with messages', 'invalid_json'));
+    return;
+  }
+  const model = typeof request.model === 'string' ? request.model : 'demo';
+  const answer = `You said ${textOf(request.messages?.at(-1)?.content)}. I am only a stand-in on your own machine, and have nothing to add.`;
+  if (request.stream === true) await streamChat(res, model, spoken(answer));
+  else json(res, 200, completion(model, answer));
+}
+
+function chatRequest(body: Buffer): ChatRequest | null {
+  try {
+    const request: unknown = JSON.parse(body.toString());
+    const isChat = typeof request === 'object' && request !== null && 'messages' in request;
+    return isChat && Array.isArray(request.messages) ? (request as ChatRequest) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What was asked, quoted; content may also be a list of parts. */
+function textOf(content: unknown): string {
+  return JSON.stringify(content ?? '');
+}
+
+async function* spoken(answer: string): AsyncGenerator<string> {
+  for (const word of answer.split(/(?<= )/)) {
+    yield word;
+    await pause(BETWEEN_WORDS_MS);
+  }
+}

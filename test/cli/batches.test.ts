@@ -1,0 +1,321 @@
+import { expect } from 'chai';
+import type { WireToken } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { auditOf, storedIn } from '../support/management.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+import { answerJson, startStandIn } from './stand-in.js';
+
+const NONE = '00000000-0000-4000-8000-000000000000';
+
+describe('several tokens or projects at once', () => {
+  let daemon: TestDaemon;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+  });
+  afterEach(() => daemon.stop());
+
+  const here = (args: string | string[], situation: Situation = {}): Promise<Captured> =>
+    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
+
+  async function issued(count: number): Promise<string[]> {
+    const project = await daemon.createProject();
+    const ids = [];
+    for (let i = 0; i < count; i++) ids.push((await daemon.createToken(project.id, { name: `t${i}` })).id);
+    return ids;
+  }
+
+  const areActive = async (ids: string[]) => Promise.all(ids.map(async (id) => (await daemon.token(id)).is_active));
+
+  describe('with - for the ids on standard input', () => {
+    it('revokes what a list printed: a line each and a summary', async () => {
+      const ids = await issued(10);
+      const { out: stdin } = await here('token list -o id');
+      const { exitCode, out, err } = await here('token revoke - --yes', { stdin });
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
+      for (const id of ids) expect(err).to.contain(`Undo: llmp token reactivate ${id}\n`);
+      expect(err).to.match(/Revoked 10 of 10 tokens\.\n$/);
+      expect(await areActive(ids)).not.to.include(true);
+    });
+
+    it('reactivates, gets, deactivates and activates as well', async () => {
+      const [id = ''] = await issued(1);
+      await here(`token revoke ${id}`);
+      const stdin = `${id}\n`;
+      expect((await here('token reactivate - -y', { stdin })).exitCode).to.equal(0);
+      expect(JSON.parse((await here('token get - --json', { stdin })).out)).to.deep.equal([await daemon.token(id)]);
+
+      const { project_id: project } = await daemon.token(id);
+      await here('project deactivate - -y', { stdin: project });
+      expect((await daemon.token(id)).state).to.equal('project_inactive');
+      await here('project activate - -y', { stdin: project });
+      expect((await daemon.token(id)).state).to.equal('active');
+      expect((await here('project get - -o id', { stdin: project })).out).to.equal(`${project}\n`);
+    });
+
+    it('takes them beside ids on the line, shortened or repeated, and past empty lines', async () => {
+      const [one = '', two = ''] = await issued(2);
+      const stdin = `\r\n${two.slice(0, 8)}\r\n\n  ${one}\n${one}`;
+      const { err } = await here(['token', 'revoke', one, '-', '--yes'], { stdin });
+      expect(err).to.contain('Revoked 2 of 2 tokens.');
+    });
+
+    it('wants --yes also for a single one', async () => {
+      const [id = ''] = await issued(1);
+      const { exitCode, err } = await here('token revoke -', { stdin: id });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('--yes');
+      expect(await areActive([id])).to.deep.equal([true]);
+    });
+
+    it('is content when there are none', async () => {
+      const { exitCode, err } = await here('token revoke - --yes', { stdin: '' });
+      expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: 'Revoked 0 of 0 tokens.\n' });
+      expect((await here('token revoke - --yes --json', { stdin: '' })).out).to.equal('[]\n');
+    });
+
+    it('sends nothing when one of them cannot be an id, and does not repeat a secret', async () => {
+      const [id = ''] = await issued(1);
+      const secret = `sk-wt-${'a'.repeat(49)}`;
+      const { exitCode, err } = await here('token revoke - --yes', { stdin: `${id}\n${secret}\n` });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('secret').and.not.to.contain(secret);
+      expect(await areActive([id])).to.deep.equal([true]);
+    });
+
+    it('does the rest when one of them fails, and exits 1', async () => {
+      const [id = ''] = await issued(1);
+      const { exitCode, err } = await here('token revoke - --yes', { stdin: `${NONE}\n${id}\n` });
+      expect(exitCode).to.equal(1);
+      expect(err).to.contain(`${NONE}: token not found`).and.to.contain('Revoked 1 of 2 tokens.');
+      expect(await areActive([id])).to.deep.equal([false]);
+    });
+
+    it('does not wait for a terminal to be typed into', async () => {
+      const { exitCode, err } = await here('token revoke - --yes', { terminal: 80 });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('Pipe them in');
+    });
+
+    it('cannot take the management token from there as well', async () => {
+      const { exitCode, err } = await llmp('token revoke - --yes --management-token-file -', {
+        env: { LLMP_SERVER: daemon.url },
+        stdin: NONE,
+      });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('standard input cannot be both');
+    });
+  });
+
+  it('asks the daemon for eight at a time', async () => {
+    const waiting: (() => void)[] = [];
+    let most = 0;
+    const slow = await startStandIn();
+    slow.answer = (req, res) => {
+      if (req.url === '/live') {
+        res.end();
+        return;
+      }
+      waiting.push(() => {
+        answerJson(res, 200, { id: NONE, name: null, is_active: false, state: 'revoked' });
+      });
+      most = Math.max(most, waiting.length);
+      if (waiting.length === 8) void answerAll();
+    };
+    /** After some round trips, in which a ninth request would have come as well. */
+    async function answerAll(): Promise<void> {
+      for (let i = 0; i < 3; i++) await fetch(`${slow.url}/live`);
+      for (const answer of waiting.splice(0)) answer();
+    }
+    const stdin = Array.from({ length: 24 }, (_, i) => `3fa91c2e-0000-4000-8000-0000000000${10 + i}`).join('\n');
+    const env = { LLMP_SERVER: slow.url, MANAGEMENT_TOKEN };
+    const { exitCode } = await llmp('token revoke - --yes', { env, stdin });
+    await slow.stop();
+    expect({ exitCode, most }).to.deep.equal({ exitCode: 0, most: 8 });
+  });
+
+  describe('a dry run', () => {
+    /** Runs it and checks that nothing was written, not even an audit record. */
+    async function rehearsed(args: string | string[], situation?: Situation): Promise<Captured> {
+      const before = await storedIn(daemon);
+      const answer = await here(args, situation);
+      expect(await storedIn(daemon)).to.deep.equal(before);
+      return answer;
+    }
+
+    it('says for each token what would happen, and needs no confirmation', async () => {
+      const [one = '', two = ''] = await issued(2);
+      await here(`token revoke ${one}`);
+      const revoking = await rehearsed(`token revoke ${one} ${two} -n`);
+      expect(revoking.exitCode).to.equal(0);
+      expect(revoking.err.trimEnd().split('\n')).to.have.members([
+        `Would leave ${one.slice(0, 8)} (t0) as it is.`,
+        `Would revoke ${two.slice(0, 8)} (t1).`,
+        'Would revoke 1 of 2 tokens. Nothing was changed.',
+      ]);
+      const reactivating = await rehearsed('token reactivate - --dry-run', { stdin: one });
+      expect(reactivating.err).to.contain(`Would reactivate ${one.slice(0, 8)} (t0).`);
+    });
+
+    it('says it for projects', async () => {
+      const { id, name } = await daemon.createProject();
+      const shown = `${id.slice(0, 8)} (${name})`;
+      expect((await rehearsed(`project deactivate ${id} -n`)).err).to.equal(`Would deactivate ${shown}.\n`);
+      expect((await rehearsed(`project activate ${id} -n`)).err).to.equal(`Would leave ${shown} as it is.\n`);
+    });
+
+    for (const command of ['token revoke --project-id', 'project revoke-tokens']) {
+      it(`of ${command} lists what would be revoked: all that is active, and nothing else`, async () => {
+        const [one = '', two = '', three = ''] = await issued(3);
+        await here(`token revoke ${two}`);
+        await issued(1);
+        const { project_id: project } = await daemon.token(one);
+        const { exitCode, out, err } = await rehearsed(`${command} ${project} -n -o id`);
+        expect(exitCode).to.equal(0);
+        expect(out.trimEnd().split('\n')).to.have.members([one, three]);
+        expect(err).to.equal(`Would revoke 2 tokens of project ${project.slice(0, 8)}. Nothing was changed.\n`);
+      });
+    }
+
+    it('answers with the things as they are when a format is asked for', async () => {
+      const [id = ''] = await issued(1);
+      const { out, err } = await rehearsed(`token revoke ${id} -n --json`);
+      expect(JSON.parse(out)).to.include({ id, is_active: true });
+      expect(err).to.equal('');
+    });
+
+    it('exits as the real thing would when there is no such token', async () => {
+      expect((await rehearsed(`token revoke ${NONE} -n`)).exitCode).to.equal(4);
+    });
+
+    it('is refused by a command that has none, rather than overlooked', async () => {
+      const { id } = await daemon.createProject();
+      for (const args of [`project update ${id} --name other -n`, 'token generate -n', `-n token revoke ${NONE}`]) {
+        expect((await rehearsed(args)).exitCode).to.equal(2);
+      }
+    });
+  });
+
+  describe('all tokens of a project', () => {
+    it('come back by the undo line, to the letter', async () => {
+      const ids = await issued(3);
+      const { project_id: project } = await daemon.token(ids[0] ?? '');
+      const { err } = await here(`token revoke --project-id ${project} --yes`);
+      const [, list = '', reactivate = ''] = /Undo: llmp (.*) \| llmp (.*)\n/.exec(err) ?? [];
+      const { out: stdin } = await here(list);
+      expect((await here(reactivate, { stdin })).exitCode).to.equal(0);
+      expect(await areActive(ids)).to.deep.equal([true, true, true]);
+    });
+
+    it('have no such line when that would bring back others too', async () => {
+      const [one = '', two = ''] = await issued(2);
+      await here(`token revoke ${one}`);
+      const { project_id: project } = await daemon.token(two);
+      const { err } = await here(`project revoke-tokens ${project} --yes`);
+      expect(err).to.contain(
+        `Revoked 1 token of project ${project.slice(0, 8)}. To undo, choose from: llmp token list`,
+      );
+      expect(err).not.to.contain('reactivate -');
+    });
+
+    it('are revoked by `project revoke-tokens`, with a confirmation', async () => {
+      const ids = await issued(2);
+      const { project_id: project } = await daemon.token(ids[0] ?? '');
+      expect((await here(`project revoke-tokens ${project}`)).exitCode).to.equal(2);
+      expect(await areActive(ids)).to.deep.equal([true, true]);
+      const { out } = await here(`project revoke-tokens ${project} --yes --json`);
+      expect(JSON.parse(out)).to.include({ project_id: project, revoked_count: 2 });
+      expect(await areActive(ids)).to.deep.equal([false, false]);
+    });
+  });
+
+  it('give their reason to the audit record, whatever is changed', async () => {
+    const reason = 'Schlüssel weg, 100%';
+    const [id = ''] = await issued(1);
+    const { project_id: project } = await daemon.token(id);
+    const changes: [string, string?][] = [
+      [`token revoke ${id}`],
+      ['token reactivate - -y', id],
+      [`token revoke --project-id ${project} -y`],
+      [`token generate --project-id ${project}`],
+      [`project deactivate ${project}`],
+      [`project activate ${project}`],
+      [`project update ${project} --name other`],
+      [`project set-key ${project}`, 'sk-another-upstream-key'],
+      [`project revoke-tokens ${project} -y`],
+      ['project create --name third', 'sk-another-upstream-key'],
+    ];
+    const before = (await auditOf(daemon)).length;
+    for (const [args, stdin = ''] of changes) {
+      expect((await here([...args.split(' '), '--reason', reason], { stdin })).exitCode, args).to.equal(0);
+    }
+    const records = (await auditOf(daemon)).slice(before);
+    expect(records).to.have.lengthOf(changes.length);
+    for (const record of records) expect(record).to.include({ reason, actor: 'cli' });
+  });
+
+  describe('a project by its name', () => {
+    it('is found wherever an id of one is expected', async () => {
+      const web = await daemon.createProject({ name: 'web front' });
+      const other = await daemon.createProject({ name: 'web' });
+      expect((await here(['project', 'get', 'web front', '-o', 'id'])).out).to.equal(`${web.id}\n`);
+      await here('project deactivate web');
+      expect(JSON.parse((await here('project get web --json')).out)).to.include({ id: other.id, is_active: false });
+
+      const generated = await here(['token', 'generate', '--project-id', 'web front', '--json']);
+      expect((JSON.parse(generated.out) as WireToken).project_id).to.equal(web.id);
+      const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, LLMP_PROJECT_ID: 'web front' };
+      expect((JSON.parse((await here('token generate --json', { env })).out) as WireToken).project_id).to.equal(web.id);
+      const { out } = await here(['token', 'list', '--project-id', 'web front', '-o', 'id']);
+      expect(out.trimEnd().split('\n')).to.have.lengthOf(2);
+      expect((await here(['token', 'revoke', '--project-id', 'web front', '-y'])).err).to.contain('Revoked 2 tokens');
+    });
+
+    it('is the whole name, in its letters', async () => {
+      await daemon.createProject({ name: 'website' });
+      for (const name of ['web', 'Website', 'websites']) {
+        const { exitCode, err } = await here(`project get ${name}`);
+        expect(exitCode).to.equal(4);
+        expect(err).to.contain('neither the name nor the id of a project').and.to.contain('llmp project list');
+      }
+    });
+
+    it('is refused where it begins the id of another one', async () => {
+      const one = await daemon.createProject();
+      const two = await daemon.createProject({ name: one.id.slice(0, 8) });
+      const { exitCode, err } = await here(`project deactivate ${one.id.slice(0, 8)}`);
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain(one.id).and.to.contain(two.id);
+    });
+
+    it('may look like the beginning of an id', async () => {
+      const { id } = await daemon.createProject({ name: 'deadbeef' });
+      expect((await here('project get deadbeef -o id')).out).to.equal(`${id}\n`);
+    });
+
+    it('is looked for on every page', async () => {
+      const daemonOfPages = await startStandIn();
+      const page = (count: number, more: object[] = []) => [
+        ...Array.from({ length: count }, () => ({ id: NONE, name: 'x' })),
+        ...more,
+      ];
+      daemonOfPages.answer = (req, res) => {
+        if (req.url?.includes('cursor='))
+          answerJson(res, 200, page(2, [{ id: NONE.replace('4000', '4001'), name: 'web' }]));
+        else answerJson(res, 200, page(2), { link: '</manage/projects?cursor=more>; rel="next"' });
+      };
+      await llmp('project deactivate web', { env: { LLMP_SERVER: daemonOfPages.url, MANAGEMENT_TOKEN } });
+      await daemonOfPages.stop();
+      expect(daemonOfPages.asked.at(-1)).to.include({
+        method: 'PATCH',
+        url: `/manage/projects/${NONE.replace('4000', '4001')}`,
+      });
+    });
+
+    it('does not repeat what may be a credential', async () => {
+      const { exitCode, err } = await here('project get an-upstream-key-of-another-provider');
+      expect(exitCode).to.equal(4);
+      expect(err).not.to.contain('upstream-key');
+    });
+  });
+});

@@ -1,0 +1,187 @@
+import { expect } from 'chai';
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import OpenAI from 'openai';
+import { temporaryFolder } from '../support/daemon.js';
+import { llmp } from './captured.js';
+
+const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+interface Demo {
+  child: ChildProcessByStdio<null, Readable, Readable>;
+  /** Where it put its temporary folder. */
+  tmp: string;
+  out: string;
+  err: string;
+  ended: Promise<number | null>;
+}
+
+describe('llmp demo', function () {
+  this.timeout(60_000);
+  const demos: Demo[] = [];
+  afterEach(async () => {
+    for (const { child, ended } of demos.splice(0)) {
+      child.kill('SIGKILL');
+      await ended;
+    }
+  });
+
+  /** Runs it, and waits until it says that it is ready or is over. */
+  async function start(...options: string[]): Promise<Demo> {
+    const tmp = temporaryFolder();
+    const env = { PATH: process.env.PATH, TMPDIR: tmp, MANAGEMENT_TOKEN: 'of a real daemon', LOG_LEVEL: 'nonsense' };
+    const child = spawn(process.execPath, [MAIN, 'demo', ...options], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const ended = once(child, 'close').then(([code]) => code as number | null);
+    const demo: Demo = { child, tmp, out: '', err: '', ended };
+    demos.push(demo);
+    const ready = new Promise<void>((resolve) => {
+      child.stdout.on('data', (text: Buffer) => {
+        demo.out += text.toString();
+        if (options.includes('--json') && demo.out.endsWith('}\n')) resolve();
+      });
+      child.stderr.on('data', (text: Buffer) => {
+        demo.err += text.toString();
+        if (demo.err.includes('Requests are listed here')) resolve();
+      });
+    });
+    await Promise.race([ready, ended]);
+    return demo;
+  }
+
+  /** The line of what it printed that matches, as it stands. */
+  const printed = ({ out }: Demo, pattern: RegExp): string =>
+    pattern.exec(out)?.[0] ?? `no ${String(pattern)} in ${out}`;
+
+  /** Pasted into a shell, in a clone. @returns what it printed. */
+  async function pasted(commands: string): Promise<string> {
+    const { stdout } = await promisify(execFile)('bash', ['-c', commands], { cwd: ROOT });
+    return stdout;
+  }
+
+  /** What a program is told with --json. */
+  interface Facts {
+    server: string;
+    management_token_file: string;
+    token_id: string;
+    token: string;
+  }
+  async function startForProgram(): Promise<{ demo: Demo; facts: Facts; client: OpenAI }> {
+    const demo = await start('--json');
+    const facts = JSON.parse(demo.out) as Facts;
+    return { demo, facts, client: new OpenAI({ baseURL: `${facts.server}/v1`, apiKey: facts.token, maxRetries: 0 }) };
+  }
+  const hello = { model: 'demo', messages: [{ role: 'user' as const, content: 'Hello "you"' }] };
+
+  it('prints a curl line and a program for the OpenAI SDK that work as they stand', async () => {
+    const demo = await start();
+    const answer = await pasted(printed(demo, /^curl .*$/m));
+    expect(JSON.parse(answer)).to.have.nested.property('choices[0].message.content').that.contains('"Hello"');
+    expect(await pasted(printed(demo, /^node --input-type[^]*?^END$/m))).to.contain('You said "Hello".');
+  });
+
+  it('prints the Python program without a mistake in its syntax', async function () {
+    const demo = await start();
+    const [, program = ''] = /^python3 - <<'END'\n([^]*?)^END$/m.exec(demo.out) ?? [];
+    expect(program).to.contain('OpenAI(base_url=');
+    await pasted('python3 --version').catch(() => {
+      this.skip();
+    });
+    await pasted(`python3 -c 'import ast, sys; ast.parse(sys.argv[1])' '${program}'`);
+  });
+
+  it('prints how to take the token back, and to bring it back, from another terminal', async () => {
+    const demo = await start();
+    const curl = printed(demo, /^curl .*$/m);
+    const status = async () => (await pasted(`${curl} -s -o /dev/null -w '%{http_code}'`)).trim();
+    const settings = printed(demo, /^export .*$/m);
+    expect(settings).not.to.contain('MANAGEMENT_TOKEN=');
+
+    expect(await status()).to.equal('200');
+    await pasted(`${settings}\n${printed(demo, /^.* token revoke .*$/m)}`);
+    expect(await status()).to.equal('401');
+    await pasted(`${settings}\n${printed(demo, /^.* token reactivate .*$/m)}`);
+    expect(await status()).to.equal('200');
+    expect(await pasted(`${settings}\n${printed(demo, /^.* status$/m)}`)).to.contain('\tready\t');
+    const short = await pasted(`${settings}\n${printed(demo, /^.* token generate .*$/m)} --json`);
+    expect(JSON.parse(short)).to.include({ max_requests: 2 });
+    expect(demo.err).to.match(/^200 POST \/v1\/chat\/completions \d+ ms$/m);
+    expect(demo.err).to.match(/^401 POST \/v1\/chat\/completions \d+ ms unauthorized$/m);
+  });
+
+  it('answers the OpenAI SDK: chat, chat in pieces, models and files', async () => {
+    const { client } = await startForProgram();
+    const answer = await client.chat.completions.create(hello);
+    expect(answer.choices[0]?.message.content).to.contain(JSON.stringify('Hello "you"'));
+
+    const pieces = [];
+    for await (const chunk of await client.chat.completions.create({ ...hello, stream: true })) {
+      pieces.push(chunk.choices[0]?.delta.content ?? '');
+    }
+    expect(pieces.length).to.be.greaterThan(5);
+    expect(pieces.join('')).to.equal(answer.choices[0]?.message.content);
+
+    expect((await client.models.list()).data.map(({ id }) => id)).to.include('demo');
+    const file = new File(['some text'], 'notes.txt');
+    expect(await client.files.create({ file, purpose: 'assistants' })).to.include({ filename: 'notes.txt' });
+    const wrong = await client.embeddings.create({ model: 'demo', input: 'x' }).catch((error: unknown) => error);
+    expect(wrong).to.include({ status: 404 });
+  });
+
+  it('keeps everything in a folder of its own that nobody else can read, and the secret off the command line', async () => {
+    const { demo, facts } = await startForProgram();
+    const [folder = '', ...others] = readdirSync(demo.tmp);
+    expect(others).to.deep.equal([]);
+    expect(dirname(facts.management_token_file)).to.equal(join(demo.tmp, folder));
+    expect(statSync(join(demo.tmp, folder)).mode & 0o777).to.equal(0o700);
+    for (const file of readdirSync(join(demo.tmp, folder))) {
+      expect(statSync(join(demo.tmp, folder, file)).mode & 0o077, file).to.equal(0);
+    }
+  });
+
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    it(`ends with 0 at ${signal}, also a repeated one, and leaves nothing behind`, async () => {
+      const { demo, client } = await startForProgram();
+      // Neither a request in flight keeps it, nor a connection that is kept alive.
+      const stream = await client.chat.completions.create({ ...hello, stream: true });
+      const pieces = stream[Symbol.asyncIterator]();
+      await pieces.next();
+      demo.child.kill(signal);
+      demo.child.kill(signal);
+      expect(await demo.ended).to.equal(0);
+      expect(readdirSync(demo.tmp)).to.deep.equal([]);
+    });
+  }
+
+  it('leaves nothing behind when nobody reads what it prints', async () => {
+    const demo = await start();
+    const curl = printed(demo, /^curl .*$/m);
+    demo.child.stderr.destroy(); // Where each request is to be listed.
+    await pasted(curl);
+    expect(await demo.ended).to.equal(141);
+    expect(readdirSync(demo.tmp)).to.deep.equal([]);
+  });
+
+  it('listens on the port that is asked for, and says so when it is in use', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const refused = await start('--port', String(port));
+    expect(await refused.ended).to.equal(69);
+    expect(refused.err).to.contain(`cannot listen on port ${port}`).and.to.contain('Leave out --port');
+    expect(readdirSync(refused.tmp)).to.deep.equal([]);
+    other.close();
+    await once(other, 'close');
+    expect((await start('--port', String(port))).out).to.contain(`http://127.0.0.1:${port}/v1`);
+  });
+
+  it('takes a port above 1023 only', async () => {
+    expect((await llmp('demo --port 80')).exitCode).to.equal(2);
+  });
+});
