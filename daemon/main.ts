@@ -18,7 +18,7 @@ export interface DaemonOptions {
 }
 
 // sysexits.h, as operator-facing documentation lists them.
-const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78 };
+const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78, hangUp: 129 };
 
 /** @returns the process's exit code, once the daemon has ended. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
@@ -82,6 +82,11 @@ async function serve(read: () => Loaded): Promise<number> {
   const code = await Promise.race([signalled, crashed]);
   await daemon.stop();
   log.info('stopped');
+  if (code === EXIT.hangUp) {
+    // By the signal itself: Node aborts when it is to restore a terminal that is gone.
+    process.removeAllListeners('SIGHUP');
+    process.kill(process.pid, 'SIGHUP');
+  }
   return code;
 }
 
@@ -128,14 +133,14 @@ function addressOf({ server }: Daemon): string | null {
 // At a terminal one ^C arrives twice: from the terminal, and passed on by npm.
 const SAME_KEYPRESS_MS = 200;
 
-/** 0 at the first signal, 129 when the terminal is gone; a second one does not wait. */
+/** 0 at the first signal, `hangUp` when the terminal is gone; a second one does not wait. */
 function nextSignal(): Promise<number> {
   return new Promise((resolve) => {
     let firstAtMs: number | null = null;
     // A terminal that is gone does not come back: what makes a service reload ends a daemon that was started there.
     const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
     process.on('SIGHUP', () => {
-      if (terminals.some((descriptor) => !isatty(descriptor))) resolve(129);
+      if (terminals.some((descriptor) => !isatty(descriptor))) resolve(EXIT.hangUp);
     });
     for (const [signal, forcedExit] of [
       ['SIGTERM', 143],
