@@ -45,7 +45,7 @@ export interface Daemon {
   server: Server;
   stores: Stores;
   admission: Admission;
-  /** Puts the reloadable ones of these settings in force. Requests in flight keep what they began with. */
+  /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
   apply(settings: Settings): void;
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
   stop(): Promise<void>;

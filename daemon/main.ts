@@ -111,11 +111,11 @@ function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
     }
     const { changed, waiting, ...next } = reloaded(inForce, fresh);
     inForce = next.loaded;
-    log.level = inForce.settings.logLevel;
     daemon.apply(inForce.settings);
     for (const warning of inForce.warnings) log.warn(warning);
     if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed and will have effect after a restart`);
     log.info('settings reloaded', { changed });
+    log.level = inForce.settings.logLevel; // Last: a quieter log is to say that it becomes one.
   };
   process.on('SIGHUP', () => {
     // A daemon that does not start says so itself.
