@@ -1,5 +1,7 @@
 /** How the text of a setting becomes a value. Anything odd is refused with the sentence in `accepts`; nothing is guessed. */
 
+import { isIPv6 } from 'node:net';
+
 export interface Kind<T> {
   /** Completes the sentence "NAME must be …". */
   accepts: string;
@@ -9,6 +11,7 @@ export interface Kind<T> {
 
 // Node fires a timer longer than this after one millisecond.
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const LONGEST_RETENTION_MS = 100 * 8760 * 3_600_000; // A hundred years.
 
 const MS_PER: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const BYTES_PER: Record<string, number> = {
@@ -27,14 +30,20 @@ function withUnit(text: string, pattern: RegExp, units: Record<string, number>):
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Milliseconds. `zero` says what a bare 0 means, where it is allowed. */
-export function duration(zero?: string): Kind<number> {
+/** Milliseconds that drive a timer. `zero` says what a bare 0 means, where it is allowed. */
+export const duration = (zero?: string): Kind<number> => durationUpTo(LONGEST_TIMER_MS, zero);
+
+/** Milliseconds that records are kept for. */
+export const retention = (zero: string): Kind<number> => durationUpTo(LONGEST_RETENTION_MS, zero);
+
+function durationUpTo(longestMs: number, zero?: string): Kind<number> {
+  const longest = `${Math.floor(longestMs / 3_600_000)}h`;
   return {
-    accepts: `a duration such as 500ms, 120s, 2m or 1h, at most 596h${zero ? `, or 0 (${zero})` : ''}`,
+    accepts: `a duration such as 500ms, 120s, 2m or 1h, at most ${longest}${zero ? `, or 0 (${zero})` : ''}`,
     parse(text) {
       if (zero && text === '0') return 0;
       const ms = withUnit(text, /^(\d{1,12})(ms|s|m|h)$/i, MS_PER);
-      return ms !== undefined && ms > 0 && ms <= LONGEST_TIMER_MS ? ms : undefined;
+      return ms !== undefined && ms > 0 && ms <= longestMs ? ms : undefined;
     },
   };
 }
@@ -94,28 +103,42 @@ export const listenAddress: Kind<ListenAddress> = {
   accepts: 'host:port, [::]:8080, :8080 or unix:/path',
   parse(text) {
     if (/^unix:\/./.test(text)) return { path: text.slice('unix:'.length) };
-    const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]*)):(\d{1,5})$/.exec(text);
-    if (!match) return undefined;
-    const port = Number(match[3]);
-    return port > 65_535 ? undefined : { host: match[1] ?? (match[2] === '' ? '::' : (match[2] ?? '::')), port };
+    const address = splitAddress(text);
+    return address && { ...address, host: address.host || '::' };
   },
 };
 
-/** An origin, or an origin and a path prefix; the credentials, query and fragment that a URL may carry have no meaning here. */
-export const upstreamUrl: Kind<URL> = {
-  accepts: 'an http or https URL without credentials, query or fragment, such as https://api.openai.com',
+/** A server to connect to. */
+export const hostAndPort: Kind<{ host: string; port: number }> = {
+  accepts: 'host:port or [::1]:port, without a scheme',
   parse(text) {
-    if (!URL.canParse(text)) return undefined;
-    const url = new URL(text);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined;
-    if (url.username || url.password || url.search || url.hash || /[?#\s]/.test(text)) return undefined;
-    return url;
+    const address = splitAddress(text);
+    return address?.host && address.port > 0 ? address : undefined;
   },
+};
+
+function splitAddress(text: string): { host: string; port: number } | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]*)):(\d{1,5})$/.exec(text);
+  if (!match || (match[1] !== undefined && !isIPv6(match[1]))) return undefined;
+  const port = Number(match[3]);
+  return port > 65_535 ? undefined : { host: match[1] ?? match[2] ?? '', port };
+}
+
+/** Words of the operator's own, such as a name or a password elsewhere. */
+export const plainText: Kind<string> = {
+  accepts: 'text without control characters, at most 1000 characters',
+  parse: (text) => (/^\P{Cc}{1,1000}$/u.test(text) ? text : undefined),
+};
+
+/** A path, null for none. */
+export const fileOrNone: Kind<string | null> = {
+  accepts: 'the path of a file, or empty for none',
+  parse: (text) => (text === '' ? null : /^\P{Cc}+$/u.test(text) && !text.endsWith('/') ? text : undefined),
 };
 
 /** `sqlite:PATH`, `sqlite:///PATH` or a bare path; the result is the path. */
 export const sqlitePath: Kind<string> = {
-  accepts: 'sqlite:PATH or a path',
+  accepts: 'sqlite:PATH or a path (the databases of servers come with a later release)',
   parse(text) {
     const path = text.replace(/^sqlite:(?:\/\/(?=\/))?/, '');
     if (path === '' || path.includes('\0') || path === ':memory:') return undefined;

@@ -1,168 +1,82 @@
 /**
- * Every setting of the daemon, declared once. Each is an environment variable, and also `NAME_FILE` (the
- * path of a file that holds the value) and a systemd credential of the same name in lower case with dashes.
+ * Reads the settings. Each is an environment variable, and also `NAME_FILE` (the path of a file that holds the
+ * value) and a systemd credential of the same name in lower case with dashes. What there is stands in declarations.ts.
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import {
-  credential,
-  duration,
-  encryptionKey,
-  flag,
-  integer,
-  type Kind,
-  listenAddress,
-  oneOf,
-  size,
-  sqlitePath,
-  upstreamUrl,
-} from './kinds.js';
+import { problemsBetween, problemsAround, warningsFor } from './checks.js';
+import { DECLARED, SECTIONS, type Setting, type Settings } from './declarations.js';
+import { unknownNames } from './names.js';
+import { type Environment, findGiven, type Found, SettingsError, type Sources } from './sources.js';
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export { type Environment, type Settings, SettingsError };
 
-interface Setting<T> {
-  name: string;
-  kind: Kind<T>;
-  meaning: string;
-  /** As it would be written; null: it has none. */
-  default: string | ((env: Environment) => string) | null;
-  isRequired: boolean;
-  secret: boolean;
-}
+type Key = keyof Settings;
 
-function setting<T>(
-  name: string,
-  kind: Kind<T>,
-  fallback: string | ((env: Environment) => string),
-  meaning: string,
-): Setting<T> {
-  return { name, kind, default: fallback, meaning, isRequired: false, secret: false };
-}
-
-const inStateDirectory = (env: Environment) =>
-  env.STATE_DIRECTORY ? `sqlite:${join(env.STATE_DIRECTORY, 'llmp.db')}` : 'sqlite:./data/llmp.db';
-
-const SETTINGS = {
-  managementToken: {
-    name: 'MANAGEMENT_TOKEN',
-    kind: credential,
-    default: null,
-    isRequired: true,
-    secret: true,
-    meaning: 'The credential of the management API. Read at start only.',
-  } as Setting<string>,
-  listenAddress: setting('LISTEN_ADDR', listenAddress, '127.0.0.1:8080', 'Where the daemon listens.'),
-  upstreamBaseUrl: setting(
-    'UPSTREAM_BASE_URL',
-    upstreamUrl,
-    'https://api.openai.com',
-    'The provider; /v1/… is appended.',
-  ),
-  requestTimeoutMs: setting(
-    'REQUEST_TIMEOUT',
-    duration(),
-    '600s',
-    "How long the upstream may take for its first byte, counted from the request's last, and then between two pieces; also how long a client may take no byte.",
-  ),
-  clientBodyTimeoutMs: setting(
-    'CLIENT_BODY_TIMEOUT',
-    duration(),
-    '30s',
-    'How long a client that is sending may be silent.',
-  ),
-  upstreamConnectTimeoutMs: setting(
-    'UPSTREAM_CONNECT_TIMEOUT',
-    duration(),
-    '10s',
-    'How long connecting to the upstream, or waiting for a free connection, may take.',
-  ),
-  upstreamConnections: setting(
-    'UPSTREAM_CONNECTIONS',
-    integer(1, 65_535),
-    '4096',
-    'The most connections to the upstream at a time.',
-  ),
-  maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The largest request body.'),
-  maxConnections: setting('MAX_CONNECTIONS', integer(1, 1_000_000), '10000', 'The most client connections at a time.'),
-  databaseDriver: setting('DB_DRIVER', oneOf('sqlite'), 'sqlite', 'The kind of database.'),
-  databasePath: setting('DATABASE_URL', sqlitePath, inStateDirectory, 'Where the database is.'),
-  autoMigrate: setting(
-    'AUTO_MIGRATE',
-    flag,
-    'true',
-    'Whether the schema is brought up to date at start; otherwise /ready is 503 until `llmp migrate up`.',
-  ),
-  encryptionKey: {
-    name: 'ENCRYPTION_KEY',
-    kind: encryptionKey,
-    default: null,
-    isRequired: false,
-    secret: true,
-    meaning: 'Seals the upstream keys at rest. Without it a key file of mode 0600 is kept beside the database.',
-  } as Setting<Buffer | undefined>,
-  tokenStaleLimitMs: setting(
-    'TOKEN_STALE_LIMIT',
-    duration(),
-    '60s',
-    'How long a verified token is served while the database is away.',
-  ),
-  logLevel: setting('LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error'), 'info', 'The least severe record logged.'),
-  logFormat: setting(
-    'LOG_FORMAT',
-    oneOf('json', 'text'),
-    'json',
-    'JSON lines for machines, or text for a person at a terminal.',
-  ),
-  shutdownDelayMs: setting(
-    'SHUTDOWN_DELAY',
-    duration('stop accepting at once'),
-    '1s',
-    'How long the daemon goes on accepting after SIGTERM, with /ready already 503, so that load balancers notice.',
-  ),
-  shutdownGraceMs: setting(
-    'SHUTDOWN_GRACE',
-    duration('cut at once'),
-    '30s',
-    'How long requests in flight may then take.',
-  ),
-};
-
-type Declared = typeof SETTINGS;
-export type Settings = { [K in keyof Declared]: Declared[K] extends Setting<infer T> ? T : never };
-
-/** Everything that is wrong with the configuration, one line each, without a value of a secret. */
-export class SettingsError extends Error {
-  override name = 'SettingsError';
-  constructor(readonly problems: readonly string[]) {
-    super(problems.join('\n'));
-  }
-}
-
-/** Where a value came from. `text` is as written, before parsing. */
-interface Found {
-  text: string;
-  origin: string;
-}
+const KEYS = Object.keys(DECLARED) as Key[];
+const BY_NAME = new Map<string, Setting<unknown>>(KEYS.map((key) => [DECLARED[key].name, DECLARED[key]]));
 
 export interface Loaded {
   settings: Settings;
+  /** As they were found; nothing for one that is not set and has no default. */
+  found: ReadonlyMap<Key, Found>;
   warnings: string[];
-  /** For `--print-config`: one `NAME=value  # origin` a line, secrets masked. */
-  describe(): string;
+}
+
+/** For people: what `config show` and `--print-config` say about a setting. */
+export interface DescribedSetting {
+  name: string;
+  /** As it is written, secrets masked; null when it is not set and has no default, or could not be read. */
+  value: string | null;
+  /** `environment`, `env file PATH`, `NAME_FILE PATH`, `credential PATH`, `default` or `not set`. */
+  origin: string;
+  /** As documented: a value, or words where it depends on others; null: none. */
+  default: string | null;
+  meaning: string;
+  /** The heading that it stands under in the documentation. */
+  section: string;
+  isSecret: boolean;
+  isRequired: boolean;
+  /** Whether SIGHUP applies it to a running daemon. */
+  isReloadable: boolean;
+  /** It is checked, but what it is for is not in this build. */
+  hasNoEffectYet: boolean;
+}
+
+export interface Description {
+  settings: DescribedSetting[];
+  /** Why the daemon would refuse to start; none of a secret's value is in it. */
+  problems: string[];
+  warnings: string[];
 }
 
 /**
- * Reads all settings from `env`.
+ * Reads all settings.
  *
  * @throws {SettingsError} with all problems at once.
  */
-export function loadSettings(env: Environment): Loaded {
-  const lines: string[] = [];
-  const settings = readSettings(env, Object.keys(SETTINGS) as (keyof Settings)[], (declared, found) => {
-    const shown = found ? (declared.secret ? '********' : found.text) : '';
-    lines.push(`${declared.name}=${shown}  # ${found?.origin ?? 'not set'}`);
-  });
-  return { settings, warnings: warningsFor(settings), describe: () => lines.join('\n') };
+export function loadSettings(env: Environment, more: Omit<Sources, 'env'> = {}): Loaded {
+  const sources = { env, ...more };
+  const { settings, found, problems } = examine(sources);
+  if (problems.length > 0) throw new SettingsError(problems);
+  // Without a problem none is missing.
+  return { settings: settings as Settings, found, warnings: warningsOf(settings, found, sources) };
+}
+
+/**
+ * Says of every setting what it is and where it came from, good or not: for `llmp config show` and, by `problems`,
+ * `llmp config validate`. Connects to nothing and never throws for what a setting holds; `readEnvFile` may throw before.
+ */
+export function describeSettings(env: Environment, more: Omit<Sources, 'env'> = {}): Description {
+  const sources = { env, ...more };
+  const { settings, found, problems } = examine(sources);
+  const described = Object.entries(SECTIONS).flatMap(([section, declared]) =>
+    (Object.keys(declared) as Key[]).map((key) => describe(section, DECLARED[key], found.get(key))),
+  );
+  return { settings: described, problems, warnings: warningsOf(settings, found, sources) };
+}
+
+/** One `NAME=value  # origin` a line, secrets masked. */
+export function asLines(settings: readonly DescribedSetting[]): string {
+  return settings.map(({ name, value, origin }) => `${name}=${value ?? ''}  # ${origin}`).join('\n');
 }
 
 /**
@@ -170,70 +84,106 @@ export function loadSettings(env: Environment): Loaded {
  *
  * @throws {SettingsError} with all problems of these at once.
  */
-export function readSettings<Key extends keyof Settings>(
-  env: Environment,
-  keys: readonly Key[],
-  onFound: (declared: Setting<unknown>, found: Found | undefined) => void = () => undefined,
-): Pick<Settings, Key> {
-  const problems: string[] = [];
+export function readSettings<Wanted extends Key>(sources: Sources, keys: readonly Wanted[]): Pick<Settings, Wanted> {
+  const { settings, problems } = readEach(keys, sources);
+  if (problems.length > 0) throw new SettingsError(problems);
+  return settings as Pick<Settings, Wanted>;
+}
+
+/** A setting's text as it may be shown. */
+export function shown(key: Key, found: Found | undefined): string | null {
+  return found ? masked(DECLARED[key], found.text) : null;
+}
+
+interface Examined {
+  /** Those that are good. */
+  settings: Partial<Settings>;
+  found: Map<Key, Found>;
+  problems: string[];
+}
+
+function examine(sources: Sources): Examined {
+  const { settings, found, problems } = readEach(KEYS, sources);
+  return { settings, found, problems: [...problems, ...problemsBetween(settings), ...problemsAround(sources)] };
+}
+
+function readEach(keys: readonly Key[], sources: Sources): Examined {
   const settings: Record<string, unknown> = {};
+  const found = new Map<Key, Found>();
+  const problems = new Set<string>();
   for (const key of keys) {
-    const declared: Setting<unknown> = SETTINGS[key];
     try {
-      const found = find(declared, env);
-      settings[key] = found && parse(declared, found);
-      onFound(declared, found);
+      const it = find(DECLARED[key], sources);
+      if (it) found.set(key, it);
+      settings[key] = it && parse(DECLARED[key], it.text);
     } catch (error) {
-      problems.push(error instanceof Error ? error.message : String(error));
+      problems.add(error instanceof Error ? error.message : String(error));
     }
   }
-  if (problems.length > 0) throw new SettingsError(problems);
-  return settings as Pick<Settings, Key>;
+  return { settings, found, problems: [...problems] };
 }
 
-function find(declared: Setting<unknown>, env: Environment): Found | undefined {
-  const { name } = declared;
-  const direct = env[name];
-  const file = env[`${name}_FILE`];
-  if (direct !== undefined && file !== undefined) throw new Error(`${name} and ${name}_FILE are both set; keep one`);
-  if (direct !== undefined) return { text: direct, origin: 'environment' };
-  if (file !== undefined) return { text: readValue(`${name}_FILE`, file), origin: file };
-  if (env.CREDENTIALS_DIRECTORY) {
-    const path = join(env.CREDENTIALS_DIRECTORY, name.toLowerCase().replaceAll('_', '-'));
-    if (existsSync(path)) return { text: readValue(name, path), origin: path };
-  }
-  if (declared.isRequired) throw new Error(`${name} is required`);
-  if (declared.default === null) return undefined;
-  return { text: typeof declared.default === 'string' ? declared.default : declared.default(env), origin: 'default' };
+function find(declared: Setting<unknown>, sources: Sources): Found | undefined {
+  const given = findGiven(declared.name, sources);
+  if (given) return given;
+  if (declared.isRequired) throw new Error(`${declared.name} is required`);
+  const { default: fallback } = declared;
+  if (fallback === null) return undefined;
+  if (typeof fallback === 'string') return { text: fallback, origin: 'default' };
+  const textOf = (name: string) => {
+    const other = BY_NAME.get(name);
+    return other && find(other, sources)?.text;
+  };
+  const text = fallback.of({ env: sources.env, isTerminal: sources.isTerminal ?? false, textOf });
+  return { text, origin: 'default' };
 }
 
-function parse(declared: Setting<unknown>, { text }: Found): unknown {
-  const value = declared.kind.parse(text);
+function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: string): unknown {
+  const value = kind.parse(text);
   if (value !== undefined) return value;
-  if (declared.isRequired && text.trim() === '') throw new Error(`${declared.name} is required`);
-  const given = declared.secret ? '' : `, not ${JSON.stringify(withoutCredentials(text))}`;
-  throw new Error(`${declared.name} must be ${declared.kind.accepts}${given}`);
+  if (isRequired && text.trim() === '') throw new Error(`${name} is required`);
+  const given = isSecret ? '' : `, not ${JSON.stringify(withoutCredentials(text))}`;
+  throw new Error(`${name} must be ${kind.accepts}${given}`);
+}
+
+function warningsOf(settings: Partial<Settings>, found: ReadonlyMap<Key, Found>, { env, file }: Sources): string[] {
+  const idle = KEYS.filter((key) => DECLARED[key].hasNoEffectYet && isSet(found.get(key))).map(nameOf);
+  return [
+    ...warningsFor(settings),
+    ...(idle.length > 0 ? [`${idle.join(', ')} ${idle.length > 1 ? 'have' : 'has'} no effect in this release`] : []),
+    ...unknownNames(env, file, KEYS.map(nameOf)),
+  ];
+}
+
+const nameOf = (key: Key) => DECLARED[key].name;
+const isSet = (found: Found | undefined) => found !== undefined && found.origin !== 'default';
+
+function describe(section: string, declared: Setting<unknown>, found: Found | undefined): DescribedSetting {
+  const { name, meaning, isSecret, isRequired, isReloadable, hasNoEffectYet } = declared;
+  return {
+    name,
+    value: found ? masked(declared, found.text) : null,
+    origin: found?.origin ?? 'not set',
+    default: documentedDefault(declared),
+    meaning,
+    section,
+    isSecret,
+    isRequired,
+    isReloadable,
+    hasNoEffectYet,
+  };
+}
+
+/** @returns null when it has none. */
+export function documentedDefault({ default: fallback }: Setting<unknown>): string | null {
+  return typeof fallback === 'object' ? (fallback?.says ?? null) : fallback;
+}
+
+const MASK = '********';
+
+function masked({ isSecret }: Setting<unknown>, text: string): string {
+  return isSecret ? MASK : withoutCredentials(text);
 }
 
 /** A URL in a place that takes no password may have one all the same. */
-const withoutCredentials = (text: string) => text.replace(/(?<=:\/\/).*(?=@)|(?<=\?).*/gs, '********');
-
-function readValue(name: string, path: string): string {
-  try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    throw new Error(`${name}: cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? 'failed'}`, {
-      cause: error,
-    });
-  }
-}
-
-const SHORTEST_GOOD_CREDENTIAL = 16;
-
-function warningsFor(settings: Settings): string[] {
-  const warnings = [];
-  if (settings.managementToken.length < SHORTEST_GOOD_CREDENTIAL) {
-    warnings.push(`MANAGEMENT_TOKEN is shorter than ${SHORTEST_GOOD_CREDENTIAL} characters and can be guessed`);
-  }
-  return warnings;
-}
+const withoutCredentials = (text: string) => text.replace(/(?<=:\/\/).*(?=@)|(?<=\?).*/gs, MASK);

@@ -45,6 +45,8 @@ export interface Daemon {
   server: Server;
   stores: Stores;
   admission: Admission;
+  /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
+  apply(settings: Settings): void;
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
   stop(): Promise<void>;
 }
@@ -52,6 +54,7 @@ export interface Daemon {
 /** @throws {SettingsError} when the configuration does not fit what is there. */
 export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const { settings, log, clock, version } = options;
+  const live = { current: settings };
   const instanceId = randomUUID();
   const stores = await openStores(settings);
   const migrator = new Migrator(stores.database.sequelize, version, () => clock.now());
@@ -80,12 +83,12 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   };
 
   const registry = new Registry(stores.records, admission, clock);
-  const forwarder = new Forwarder(settings, clock);
+  const forwarder = new Forwarder(settings, live, clock);
   const proxy = createProxy({
     admission,
     forwarder,
     clock,
-    settings,
+    live,
     isServing: () => readiness.isDatabaseReady,
     onEnded(ended, cause) {
       options.onEnded?.(ended);
@@ -149,7 +152,15 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     });
     await close();
   };
-  return { server, stores, admission, stop: () => (stopping ??= stop()) };
+  return {
+    server,
+    stores,
+    admission,
+    apply(next) {
+      live.current = next;
+    },
+    stop: () => (stopping ??= stop()),
+  };
 }
 
 async function refuseForeignSchema(migrator: Migrator): Promise<void> {

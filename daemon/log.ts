@@ -49,7 +49,12 @@ export interface LogOptions {
   stream: NodeJS.WritableStream;
 }
 
-export function createLog({ level, format, secrets, stream }: LogOptions): Log {
+export interface AdjustableLog extends Log {
+  /** The least severe that is written; may be set at any time. */
+  level: LogLevel;
+}
+
+export function createLog({ level, format, secrets, stream }: LogOptions): AdjustableLog {
   const mask = masker(secrets);
   const masked = winston.format((info) => Object.assign(info, mask({ ...info })));
   const stamped = winston.format((info) => Object.assign(info, { time: new Date().toISOString() }));
@@ -63,14 +68,24 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Log {
     ),
     transports: [new winston.transports.Stream({ stream, eol: '\n' })],
   });
-  const at = (name: LogLevel): Log[LogLevel] => {
-    // Winston does most of its work before it looks at the level; the proxy logs each request at debug.
-    if (!logger.isLevelEnabled(name)) return () => undefined;
-    return (message, fields) => {
-      logger.log(name, message, fields);
+  const at =
+    (name: LogLevel): Log[LogLevel] =>
+    (message, fields) => {
+      // Winston does most of its work before it looks at the level; the proxy logs each request at debug.
+      if (logger.isLevelEnabled(name)) logger.log(name, message, fields);
     };
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    get level() {
+      return logger.level as LogLevel;
+    },
+    set level(next) {
+      logger.level = next;
+    },
   };
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 function asText(info: winston.Logform.TransformableInfo): string {

@@ -1,10 +1,12 @@
 /** `llmp daemon`: read the settings, compose, listen, stop on a signal. */
-import { readEnvironment } from '../config/environment.js';
-import { type Environment, type Loaded, loadSettings, SettingsError } from '../config/settings.js';
+import { isatty } from 'node:tty';
+import { reloaded } from '../config/reload.js';
+import { asLines, describeSettings, type Loaded, loadSettings, SettingsError } from '../config/settings.js';
+import { readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
 import { type Daemon, realClock, startDaemon } from './compose.js';
 import type { Log } from './core/ports.js';
-import { createLog } from './log.js';
+import { type AdjustableLog, createLog } from './log.js';
 
 export interface DaemonOptions {
   /** Settings in a file; the real environment wins over it. */
@@ -16,27 +18,48 @@ export interface DaemonOptions {
 }
 
 // sysexits.h, as operator-facing documentation lists them.
-const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78 };
+const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78, hangUp: 129 };
 
 /** @returns the process's exit code, once the daemon has ended. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   process.umask(0o077); // Whatever is written, the database first of all, is for this user alone.
-  let loaded: Loaded;
   try {
-    loaded = loadSettings(environment(options.envFile));
+    const { envFile, check = false, printConfig = false } = options;
+    if (check || printConfig) return inspect(sources(envFile), { check, printConfig });
+    return await serve(() => load(envFile));
   } catch (error) {
     return complain(error);
   }
-  if (options.printConfig) process.stdout.write(`${loaded.describe()}\n`);
-  if (options.check) process.stderr.write('the configuration is good\n');
-  if (options.printConfig || options.check) {
-    for (const warning of loaded.warnings) process.stderr.write(`warning: ${warning}\n`);
-    return 0;
-  }
-  return serve(loaded);
 }
 
-async function serve({ settings, warnings }: Loaded): Promise<number> {
+/** Where the settings come from now: files may say something else next time. @throws {SettingsError} */
+function sources(envFile: string | undefined): Sources {
+  return {
+    env: process.env,
+    file: envFile === undefined ? undefined : readEnvFile(envFile),
+    isTerminal: process.stdout.isTTY,
+    execArgv: process.execArgv,
+  };
+}
+
+function load(envFile: string | undefined): Loaded {
+  const { env, ...more } = sources(envFile);
+  return loadSettings(env, more);
+}
+
+function inspect({ env, ...more }: Sources, { check, printConfig }: DaemonOptions): number {
+  const { settings, problems, warnings } = describeSettings(env, more);
+  if (printConfig) process.stdout.write(`${asLines(settings)}\n`);
+  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+  if (problems.length > 0) return complain(new SettingsError(problems));
+  if (check) process.stderr.write('the configuration is good\n');
+  return 0;
+}
+
+/** @param read reads the settings, again on each SIGHUP. @throws what keeps it from starting. */
+async function serve(read: () => Loaded): Promise<number> {
+  const loaded = read();
+  const { settings, warnings } = loaded;
   const log = createLog({
     level: settings.logLevel,
     format: settings.logFormat,
@@ -49,26 +72,55 @@ async function serve({ settings, warnings }: Loaded): Promise<number> {
   process.on('SIGUSR1', () => undefined);
   for (const warning of warnings) log.warn(warning);
 
-  let daemon: Daemon;
   const crashed = nextCrash(log);
   const signalled = nextSignal();
-  try {
-    daemon = await startDaemon({ settings, log, clock: realClock, version: readVersion() });
-  } catch (error) {
-    return complain(error);
-  }
+  const starting = startDaemon({ settings, log, clock: realClock, version: readVersion() });
+  reloadOnHangUp({ starting, log, loaded, read });
+  const daemon = await starting;
   log.info('listening', { address: addressOf(daemon), version: readVersion() });
 
   const code = await Promise.race([signalled, crashed]);
   await daemon.stop();
   log.info('stopped');
+  if (code === EXIT.hangUp) {
+    // By the signal itself: Node aborts when it is to restore a terminal that is gone.
+    process.removeAllListeners('SIGHUP');
+    process.kill(process.pid, 'SIGHUP');
+  }
   return code;
 }
 
-function environment(envFile: string | undefined): Environment {
-  const env = readEnvironment(process.env, envFile);
-  const isForPerson = process.stdout.isTTY && !('LOG_FORMAT' in env) && !('LOG_FORMAT_FILE' in env);
-  return isForPerson ? { ...env, LOG_FORMAT: 'text' } : env;
+interface Reloading {
+  starting: Promise<Daemon>;
+  log: AdjustableLog;
+  loaded: Loaded;
+  read: () => Loaded;
+}
+
+/** On SIGHUP reads the settings again, and puts the reloadable ones in force; if anything is wrong with them, nothing. */
+function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
+  let inForce = loaded;
+  const reload = (daemon: Daemon) => {
+    let fresh: Loaded;
+    try {
+      fresh = read();
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error;
+      log.error('settings not reloaded', { problems: error.problems });
+      return;
+    }
+    const { changed, waiting, ...next } = reloaded(inForce, fresh);
+    inForce = next.loaded;
+    daemon.apply(inForce.settings);
+    for (const warning of inForce.warnings) log.warn(warning);
+    if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed and will have effect after a restart`);
+    log.info('settings reloaded', { changed });
+    log.level = inForce.settings.logLevel; // Last: a quieter log is to say that it becomes one.
+  };
+  process.on('SIGHUP', () => {
+    // A daemon that does not start says so itself.
+    void starting.then(reload, () => undefined);
+  });
 }
 
 /** Where it listens: with port 0, the one it was given. */
@@ -81,10 +133,15 @@ function addressOf({ server }: Daemon): string | null {
 // At a terminal one ^C arrives twice: from the terminal, and passed on by npm.
 const SAME_KEYPRESS_MS = 200;
 
-/** 0 at the first signal; a second one does not wait. */
+/** 0 at the first signal, `hangUp` when the terminal is gone; a second one does not wait. */
 function nextSignal(): Promise<number> {
   return new Promise((resolve) => {
     let firstAtMs: number | null = null;
+    // A terminal that is gone does not come back: what makes a service reload ends a daemon that was started there.
+    const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+    process.on('SIGHUP', () => {
+      if (terminals.some((descriptor) => !isatty(descriptor))) resolve(EXIT.hangUp);
+    });
     for (const [signal, forcedExit] of [
       ['SIGTERM', 143],
       ['SIGINT', 130],

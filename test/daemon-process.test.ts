@@ -84,6 +84,28 @@ describe('llmp daemon', function () {
     expect(stderr).not.to.include('padded');
   });
 
+  for (const [what, env, name] of [
+    ['certificates would not be checked', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'NODE_TLS_REJECT_UNAUTHORIZED'],
+    ['requests could be smuggled', { NODE_OPTIONS: '--insecure-http-parser' }, '--insecure-http-parser'],
+    ['a debugger could read all secrets', { NODE_OPTIONS: '--inspect=127.0.0.1:0' }, '--inspect'],
+  ] as const) {
+    it(`does not start where ${what}`, async () => {
+      const { code, stdout, stderr } = await run({ MANAGEMENT_TOKEN, ...env });
+      expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
+      expect(stderr).to.match(new RegExp(`^llmp: ${name}`, 'm'));
+    });
+  }
+
+  it('does not start with a debugger on its own command line', async () => {
+    const child = spawn(process.execPath, ['--inspect=127.0.0.1:0', '--', LLMP, 'daemon'], {
+      cwd: dir,
+      env: { PATH: process.env.PATH, MANAGEMENT_TOKEN },
+      stdio: 'ignore',
+    });
+    expect(await new Promise((resolve) => child.once('close', resolve))).to.equal(78);
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
   it('serves, keeps what it writes to its owner alone, and ends with 0 at SIGTERM', async () => {
     const { child, exit, listening, output } = start({ MANAGEMENT_TOKEN: 'short', DATABASE_URL: 'new/folder/llmp.db' });
     const url = await listening;
@@ -163,6 +185,26 @@ describe('llmp daemon', function () {
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
+  it('--print-config shows what it can although something is wrong, and exits 78 with what that is', async () => {
+    const { code, stdout, stderr } = await run({ LOG_LEVEL: 'debug' }, '--print-config');
+    expect(code).to.equal(78);
+    expect(stdout).to.include('LOG_LEVEL=debug  # environment').and.to.include('MANAGEMENT_TOKEN=  # not set');
+    expect(stderr).to.equal('llmp: MANAGEMENT_TOKEN is required\n');
+  });
+
+  it('--check warns of what has no effect, and of names that are no settings', async () => {
+    writeFileSync(join(dir, 'llmp.env'), 'LOGLEVEL=debug\n');
+    const env = { MANAGEMENT_TOKEN, IP_RATE_LIMIT: '5', LLMP_SERVR: 'x' };
+    const { code, stderr } = await run(env, '--check', '--env-file', 'llmp.env');
+    expect(code).to.equal(0);
+    expect(stderr.trim().split('\n')).to.deep.equal([
+      'warning: IP_RATE_LIMIT has no effect in this release',
+      'warning: LLMP_SERVR in the environment is no setting; did you mean LLMP_SERVER?',
+      'warning: LOGLEVEL in llmp.env is no setting; did you mean LOG_LEVEL?',
+      'the configuration is good',
+    ]);
+  });
+
   describe('--env-file', () => {
     it('gives settings, and the environment wins over it', async () => {
       writeFileSync(
@@ -171,7 +213,11 @@ describe('llmp daemon', function () {
       );
       const { code, stdout } = await run({ LOG_LEVEL: 'warn' }, '--env-file', 'llmp.env', '--print-config');
       expect(code).to.equal(0);
-      expect(stdout).to.include('LOG_LEVEL=warn').and.to.include('REQUEST_TIMEOUT=5s');
+      expect(stdout.split('\n')).to.include.members([
+        'LOG_LEVEL=warn  # environment',
+        'REQUEST_TIMEOUT=5s  # env file llmp.env',
+        'MANAGEMENT_TOKEN=********  # env file llmp.env',
+      ]);
     });
 
     it('that cannot be read is refused with 78', async () => {

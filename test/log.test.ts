@@ -161,6 +161,20 @@ describe('the log', () => {
       expect(time).to.match(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     });
 
+    it('is written from the level on that it was changed to', () => {
+      const text = written(
+        (log) => {
+          log.info('one');
+          log.level = 'debug';
+          log.debug('two');
+          log.level = 'error';
+          log.warn('three');
+        },
+        { level: 'warn' },
+      );
+      expect(text.match(/one|two|three/g)).to.deep.equal(['two']);
+    });
+
     it('is written from the level on that was asked for', () => {
       const text = written(
         (log) => {

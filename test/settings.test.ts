@@ -1,36 +1,18 @@
 import { expect } from 'chai';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Environment, loadSettings, SettingsError } from '../config/settings.js';
+import { asLines, describeSettings, type Environment, loadSettings, SettingsError } from '../config/settings.js';
 import { temporaryFolder } from './support/daemon.js';
-
-const MANAGEMENT_TOKEN = 'a-management-token-of-some-length';
+import { file, MANAGEMENT_TOKEN, problemsOf, problemsWith } from './support/settings.js';
 
 const load = (env: Environment = {}) => loadSettings({ MANAGEMENT_TOKEN, ...env });
-
-function problemsOf(env: Environment): readonly string[] {
-  try {
-    loadSettings(env);
-  } catch (error) {
-    if (error instanceof SettingsError) return error.problems;
-    throw error;
-  }
-  throw new Error('the settings were accepted');
-}
-
-const problemsWith = (env: Environment) => problemsOf({ MANAGEMENT_TOKEN, ...env });
-
-function file(name: string, content: string, dir = temporaryFolder()): string {
-  const path = join(dir, name);
-  writeFileSync(path, content);
-  return path;
-}
+const describedWith = (env: Environment = {}) => asLines(describeSettings({ MANAGEMENT_TOKEN, ...env }).settings);
 
 describe('settings', () => {
   it('need nothing but a management token', () => {
     const { settings, warnings } = load();
     expect(warnings).to.deep.equal([]);
-    expect(settings).to.deep.include({
+    expect(settings).to.deep.equal({
       managementToken: MANAGEMENT_TOKEN,
       listenAddress: { host: '127.0.0.1', port: 8080 },
       upstreamBaseUrl: new URL('https://api.openai.com'),
@@ -45,6 +27,47 @@ describe('settings', () => {
       autoMigrate: true,
       encryptionKey: undefined,
       tokenStaleLimitMs: 60_000,
+      managementListenAddress: undefined,
+      trustedProxies: undefined,
+      corsAllowedOrigins: undefined,
+      websocketIdleTimeoutMs: 600_000,
+      databasePoolSize: 10,
+      previousEncryptionKey: undefined,
+      redisAddress: undefined,
+      redisDatabase: 0,
+      redisUsername: undefined,
+      redisPassword: undefined,
+      redisTls: false,
+      httpCacheEnabled: false,
+      httpCacheBackend: 'memory',
+      httpCacheDefaultTtlSeconds: 300,
+      httpCacheDefaultTtlPaths: ['/v1/models', '/v1/models/*'],
+      httpCacheMaxObjectBytes: 1_048_576,
+      httpCacheMaxBytes: 256_000_000,
+      globalRateLimit: 0,
+      ipRateLimit: 0,
+      rateLimitWindowMs: 60_000,
+      rateLimitOnRedisFailure: 'local',
+      eventBus: 'in-memory',
+      observabilityBufferSize: 2000,
+      observabilityCaptureBodies: false,
+      observabilityMaxBodyBytes: 65_536,
+      redisStreamKey: 'llmp:events',
+      redisStreamMaxLength: 100_000,
+      dispatcherService: 'file',
+      dispatcherEndpoint: undefined,
+      dispatcherApiKey: undefined,
+      dispatcherClaimIdleMs: 60_000,
+      dispatcherListenAddress: { host: '127.0.0.1', port: 8082 },
+      auditLogFile: './data/audit.log',
+      auditUseLogFile: './data/audit-use.log',
+      auditUseLogMaxBytes: 100_000_000,
+      auditUseLogMaxFiles: 10,
+      usageRetentionMs: 8760 * 3_600_000,
+      metricsEnabled: false,
+      metricsPath: '/metrics',
+      adminUiEnabled: true,
+      adminUiPath: '/admin/',
       logLevel: 'info',
       logFormat: 'json',
       shutdownDelayMs: 1_000,
@@ -52,8 +75,57 @@ describe('settings', () => {
     });
   });
 
-  it('put the database into STATE_DIRECTORY under systemd', () => {
-    expect(load({ STATE_DIRECTORY: '/var/lib/llmp' }).settings.databasePath).to.equal('/var/lib/llmp/llmp.db');
+  describe('that depend on others when they are not set', () => {
+    const settingsWith = (env: Environment) => load(env).settings;
+
+    it('put the database into STATE_DIRECTORY under systemd, the first of several', () => {
+      for (const STATE_DIRECTORY of ['/var/lib/llmp', '/var/lib/llmp:/var/lib/other']) {
+        expect(settingsWith({ STATE_DIRECTORY }).databasePath).to.equal('/var/lib/llmp/llmp.db');
+      }
+    });
+
+    it('put the audit files into LOGS_DIRECTORY under systemd', () => {
+      expect(settingsWith({ LOGS_DIRECTORY: '/var/log/llmp' })).to.include({
+        auditLogFile: '/var/log/llmp/audit.log',
+        auditUseLogFile: '/var/log/llmp/audit-use.log',
+      });
+    });
+
+    it('put the record of uses beside AUDIT_LOG_FILE', () => {
+      const AUDIT_LOG_FILE_FILE = file('where', '/audit/changes\n');
+      for (const env of [{ AUDIT_LOG_FILE: '/audit/changes' }, { AUDIT_LOG_FILE_FILE }]) {
+        expect(settingsWith(env)).to.include({
+          auditLogFile: '/audit/changes',
+          auditUseLogFile: '/audit/audit-use.log',
+        });
+      }
+    });
+
+    it('keep the record of uses when that of changes is turned off', () => {
+      expect(settingsWith({ AUDIT_LOG_FILE: '', LOGS_DIRECTORY: '/var/log/llmp' })).to.include({
+        auditLogFile: null,
+        auditUseLogFile: '/var/log/llmp/audit-use.log',
+      });
+    });
+
+    it('use Redis for cache and events when there is one', () => {
+      const shared = { httpCacheBackend: 'redis', eventBus: 'redis-streams' };
+      expect(settingsWith({ REDIS_ADDR: 'localhost:6379' })).to.include(shared);
+      expect(settingsWith({ REDIS_ADDR_FILE: file('redis', 'localhost:6379') })).to.include(shared);
+      const own = { HTTP_CACHE_BACKEND: 'memory', LLM_PROXY_EVENT_BUS: 'off' };
+      expect(settingsWith({ REDIS_ADDR: 'localhost:6379', ...own })).to.include({
+        httpCacheBackend: 'memory',
+        eventBus: 'off',
+      });
+    });
+
+    it('log as text on a terminal, unless told otherwise', () => {
+      const formatOf = (env: Environment) =>
+        loadSettings({ MANAGEMENT_TOKEN, ...env }, { isTerminal: true }).settings.logFormat;
+      expect(formatOf({})).to.equal('text');
+      expect(formatOf({ LOG_FORMAT: 'json' })).to.equal('json');
+      expect(formatOf({ LOG_FORMAT_FILE: file('format', 'json') })).to.equal('json');
+    });
   });
 
   it('report all problems at once, each with the name and what is accepted', () => {
@@ -164,7 +236,7 @@ describe('settings', () => {
     const key = Buffer.alloc(32, 7).toString('base64');
 
     it('are masked where the settings are described', () => {
-      const described = load({ ENCRYPTION_KEY: key }).describe();
+      const described = describedWith({ ENCRYPTION_KEY: key });
       expect(described).to.include('MANAGEMENT_TOKEN=********').and.to.include('ENCRYPTION_KEY=********');
       expect(described).not.to.include(MANAGEMENT_TOKEN).and.not.to.include(key);
     });
@@ -190,10 +262,10 @@ describe('settings', () => {
 
   it('are described one a line with where each came from', () => {
     const path = file('level', 'warn');
-    const lines = load({ LISTEN_ADDR: ':8081', LOG_LEVEL_FILE: path }).describe().split('\n');
+    const lines = describedWith({ LISTEN_ADDR: ':8081', LOG_LEVEL_FILE: path }).split('\n');
     expect(lines).to.include.members([
       'LISTEN_ADDR=:8081  # environment',
-      `LOG_LEVEL=warn  # ${path}`,
+      `LOG_LEVEL=warn  # LOG_LEVEL_FILE ${path}`,
       'LOG_FORMAT=json  # default',
       'ENCRYPTION_KEY=  # not set',
     ]);

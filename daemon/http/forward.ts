@@ -1,5 +1,5 @@
 /** The only file that talks to the provider over HTTP. */
-import { type Dispatcher, errors, Pool } from 'undici';
+import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
 import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unavailable } from '../core/refusal.js';
@@ -25,7 +25,12 @@ export interface UpstreamRequest {
   body: RequestBody;
 }
 
-export type ForwarderSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections' | 'upstreamConnectTimeoutMs'>;
+export type ForwarderSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections'>;
+
+/** Those in force: SIGHUP may put others in their place. */
+export interface LiveTimeouts {
+  readonly current: Pick<Settings, 'upstreamConnectTimeoutMs'>;
+}
 
 const LARGEST_RESPONSE_HEADERS = 64 * 1024;
 
@@ -33,22 +38,21 @@ export class Forwarder {
   readonly #pool: Pool;
   readonly #prefix: string;
   readonly #clock: Clock;
-  readonly #longestWaitMs: number;
+  readonly #live: LiveTimeouts;
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(settings: ForwarderSettings, clock: Clock) {
-    const { upstreamBaseUrl, upstreamConnections, upstreamConnectTimeoutMs } = settings;
+  constructor({ upstreamBaseUrl, upstreamConnections }: ForwarderSettings, live: LiveTimeouts, clock: Clock) {
+    this.#live = live;
     this.#clock = clock;
     this.#free = upstreamConnections;
-    this.#longestWaitMs = upstreamConnectTimeoutMs;
     this.#prefix = upstreamBaseUrl.pathname.replace(/\/+$/, '');
     this.#pool = new Pool(upstreamBaseUrl.origin, {
       connections: upstreamConnections,
       pipelining: 1,
       allowH2: false,
       maxHeaderSize: LARGEST_RESPONSE_HEADERS,
-      connect: { timeout: upstreamConnectTimeoutMs },
+      connect: connectWithin(live),
       // Its own are up to half a second late; the proxy watches the time itself.
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -71,7 +75,7 @@ export class Forwarder {
         cancel();
         resolve();
       };
-      const cancel = this.#clock.after(this.#longestWaitMs, () => {
+      const cancel = this.#clock.after(this.#live.current.upstreamConnectTimeoutMs, () => {
         this.#waiting.splice(this.#waiting.indexOf(proceed), 1);
         reject(unavailable());
       });
@@ -104,6 +108,20 @@ export class Forwarder {
   close(): Promise<void> {
     return this.#pool.destroy();
   }
+}
+
+/** undici fixes the time when it builds a connector, which also remembers TLS sessions: a new one only for a new time. */
+function connectWithin(live: LiveTimeouts): buildConnector.connector {
+  let timeoutMs = live.current.upstreamConnectTimeoutMs;
+  const build = () => buildConnector({ timeout: timeoutMs, allowH2: false });
+  let connector = build();
+  return (options, callback) => {
+    if (timeoutMs !== live.current.upstreamConnectTimeoutMs) {
+      timeoutMs = live.current.upstreamConnectTimeoutMs;
+      connector = build();
+    }
+    connector(options, callback);
+  };
 }
 
 /** One request at the upstream. */

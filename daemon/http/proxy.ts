@@ -24,11 +24,14 @@ import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { checkShape, pathOf } from './shape.js';
 import { Watch } from './watch.js';
 
+type ProxySettings = Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+
 export interface ProxyOptions {
   admission: Admission;
   forwarder: Forwarder;
   clock: Clock;
-  settings: Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+  /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
+  live: { readonly current: ProxySettings };
   /** False before the database is there, and when draining is over. */
   isServing: () => boolean;
   /** `cause` is what lies behind a failure, for the log. */
@@ -71,6 +74,7 @@ export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 
 /** One request and its answer. */
 class Exchange implements Receiver {
+  readonly #settings: ProxySettings;
   readonly #requestId: string;
   readonly #startedAtMs: number;
   readonly #watch: Watch;
@@ -91,6 +95,7 @@ class Exchange implements Receiver {
     private readonly expectsContinue: boolean,
     private readonly onClose: () => void,
   ) {
+    this.#settings = options.live.current;
     this.#requestId = requestIdOf(req.headers['x-request-id']);
     this.#startedAtMs = options.clock.monotonic();
     this.#watch = new Watch(options.clock);
@@ -101,7 +106,7 @@ class Exchange implements Receiver {
 
   async run(): Promise<void> {
     try {
-      checkShape(this.req, this.options.settings.maxRequestBytes);
+      checkShape(this.req, this.#settings.maxRequestBytes);
       if (this.req.method === 'OPTIONS') {
         this.#answerOptions();
         return;
@@ -136,7 +141,7 @@ class Exchange implements Receiver {
   async #body(): Promise<RequestBody> {
     if (!hasBody(this.req)) return null;
     if (this.expectsContinue) this.res.writeContinue();
-    const { clientBodyTimeoutMs, requestTimeoutMs, maxRequestBytes } = this.options.settings;
+    const { clientBodyTimeoutMs, requestTimeoutMs, maxRequestBytes } = this.#settings;
     const watch = this.#watch;
     const waitForClient = () => {
       watch.expect(clientBodyTimeoutMs, () => {
@@ -158,7 +163,7 @@ class Exchange implements Receiver {
   }
 
   async #forward(pass: Pass, body: RequestBody): Promise<void> {
-    const { admission, forwarder, clock, settings } = this.options;
+    const { admission, forwarder, clock } = this.options;
     await forwarder.reserve();
     try {
       // Gone or refused while its body arrived or it waited for a connection: nothing is spent on it any more.
@@ -172,7 +177,7 @@ class Exchange implements Receiver {
       throw error;
     }
     this.#forwardedAtMs = clock.monotonic();
-    this.#watch.expect(settings.requestTimeoutMs, this.#onUpstreamSilence);
+    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onUpstreamSilence);
     this.#forwarding = forwarder.forward(
       {
         method: this.req.method ?? 'GET',
@@ -190,7 +195,7 @@ class Exchange implements Receiver {
     const pass = this.#pass;
     if (!pass) throw new Error('an answer without a pass');
     const now = this.options.clock.monotonic();
-    this.#watch.expect(this.options.settings.requestTimeoutMs, this.#onUpstreamSilence);
+    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onUpstreamSilence);
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
       requestId: this.#requestId,
       upstreamMs: now - this.#forwardedAtMs,

@@ -1,7 +1,7 @@
 /** `llmp migrate … --direct`: the schema, when no daemon runs to ask. */
 import { existsSync } from 'node:fs';
-import { readEnvironment } from '../../config/environment.js';
 import { type Environment, readSettings, SettingsError } from '../../config/settings.js';
+import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { type MigrationStatus, Migrator, SchemaTooNew } from '../../migrations/migrator.js';
 import { Database } from '../store/sql/database.js';
@@ -42,7 +42,8 @@ export function directMigrations(env: Environment, envFile?: string): DirectMigr
 
 function databasePath(env: Environment, envFile: string | undefined): string {
   try {
-    return readSettings(readEnvironment(env, envFile), ['databaseDriver', 'databasePath']).databasePath;
+    const file = envFile === undefined ? undefined : readEnvFile(envFile);
+    return readSettings({ env, file }, ['databaseDriver', 'databasePath']).databasePath;
   } catch (error) {
     if (error instanceof SettingsError) throw new DirectMigrationError(EXIT.configuration, error.message, error);
     throw error;

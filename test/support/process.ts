@@ -16,8 +16,8 @@ export interface DaemonProcess {
 }
 
 /** Starts `llmp daemon` and waits until it listens. @throws with what it printed, when it ends instead. */
-export async function spawnDaemon(env: Record<string, string>): Promise<DaemonProcess> {
-  const child = spawn(process.execPath, ['--', COMMAND, 'daemon'], {
+export async function spawnDaemon(env: Record<string, string>, ...options: string[]): Promise<DaemonProcess> {
+  const child = spawn(process.execPath, ['--', COMMAND, 'daemon', ...options], {
     env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

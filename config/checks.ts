@@ -1,0 +1,137 @@
+/** What is wrong although each setting is good by itself: combinations, and what the process was started with. */
+import type { Settings } from './declarations.js';
+import type { Sources } from './sources.js';
+
+type Key = keyof Settings;
+
+interface Check {
+  /** It is made when all of these are good. */
+  of: readonly Key[];
+  /** @returns undefined when nothing is wrong. */
+  problem: (settings: Settings) => string | undefined;
+}
+
+const CHECKS: readonly Check[] = [
+  {
+    of: ['listenAddress', 'managementListenAddress'],
+    problem({ listenAddress, managementListenAddress: other }) {
+      if (!other || JSON.stringify(listenAddress) !== JSON.stringify(other)) return undefined;
+      // Port 0 is another one each time.
+      return 'port' in other && other.port === 0
+        ? undefined
+        : 'MANAGEMENT_LISTEN_ADDR must be another address than LISTEN_ADDR';
+    },
+  },
+  {
+    of: ['encryptionKey', 'previousEncryptionKey'],
+    problem({ encryptionKey, previousEncryptionKey }) {
+      if (!previousEncryptionKey || !encryptionKey?.equals(previousEncryptionKey)) return undefined;
+      return 'ENCRYPTION_KEY_PREVIOUS must be another key than ENCRYPTION_KEY';
+    },
+  },
+  {
+    of: ['httpCacheBackend', 'redisAddress'],
+    problem({ httpCacheBackend, redisAddress }) {
+      if (httpCacheBackend !== 'redis' || redisAddress) return undefined;
+      return 'HTTP_CACHE_BACKEND=redis needs REDIS_ADDR';
+    },
+  },
+  {
+    of: ['eventBus', 'redisAddress'],
+    problem({ eventBus, redisAddress }) {
+      if (eventBus !== 'redis-streams' || redisAddress) return undefined;
+      return 'LLM_PROXY_EVENT_BUS=redis-streams needs REDIS_ADDR';
+    },
+  },
+  {
+    of: ['httpCacheBackend', 'httpCacheMaxObjectBytes', 'httpCacheMaxBytes'],
+    problem({ httpCacheBackend, httpCacheMaxObjectBytes, httpCacheMaxBytes }) {
+      if (httpCacheBackend !== 'memory' || httpCacheMaxObjectBytes <= httpCacheMaxBytes) return undefined;
+      return 'HTTP_CACHE_MAX_OBJECT_BYTES must not exceed HTTP_CACHE_MAX_BYTES';
+    },
+  },
+  {
+    of: ['dispatcherService', 'dispatcherEndpoint'],
+    problem({ dispatcherService, dispatcherEndpoint }) {
+      if (dispatcherEndpoint === undefined) return undefined;
+      const isUrl = /^https?:/i.test(dispatcherEndpoint);
+      if (isUrl === (dispatcherService !== 'file')) return undefined;
+      return `DISPATCHER_ENDPOINT must be ${isUrl ? 'the path of a file' : 'a URL'} with DISPATCHER_SERVICE=${dispatcherService}`;
+    },
+  },
+  {
+    of: ['auditLogFile', 'auditUseLogFile'],
+    problem({ auditLogFile, auditUseLogFile }) {
+      if (auditLogFile === null || auditLogFile !== auditUseLogFile) return undefined;
+      return 'AUDIT_USE_LOG_FILE must be another file than AUDIT_LOG_FILE';
+    },
+  },
+  { of: ['metricsPath'], problem: ({ metricsPath }) => clash('METRICS_PATH', metricsPath, ROUTES) },
+  { of: ['adminUiPath'], problem: ({ adminUiPath }) => clash('ADMIN_UI_PATH', adminUiPath, ROUTES) },
+  {
+    of: ['metricsEnabled', 'metricsPath', 'adminUiEnabled', 'adminUiPath'],
+    problem({ metricsEnabled, metricsPath, adminUiEnabled, adminUiPath }) {
+      if (!metricsEnabled || !adminUiEnabled) return undefined;
+      return clash('METRICS_PATH', metricsPath, [adminUiPath]) ?? clash('ADMIN_UI_PATH', adminUiPath, [metricsPath]);
+    },
+  },
+];
+
+/** What is served whatever the settings are. */
+const ROUTES = ['/v1', '/manage', '/live', '/ready', '/health'];
+
+function clash(name: string, path: string, routes: readonly string[]): string | undefined {
+  const taken = routes.find((route) => isBelow(path, route));
+  return taken && `${name}=${path} clashes with ${taken}`;
+}
+
+/** Whether it is `route`, or below it; two that differ in case alone are one to a reader. */
+function isBelow(path: string, route: string): boolean {
+  const asFolder = (text: string) => `${text.replace(/\/$/, '').toLowerCase()}/`;
+  return asFolder(path).startsWith(asFolder(route));
+}
+
+/** @param settings those that are good. */
+export function problemsBetween(settings: Partial<Settings>): string[] {
+  return CHECKS.filter(({ of }) => of.every((key) => key in settings)).flatMap(
+    ({ problem }) => problem(settings as Settings) ?? [],
+  );
+}
+
+const DANGEROUS_OPTION = /^--(?:inspect(?:-brk|-wait)?|insecure-http-parser)(?==|$)/;
+
+/** Why no secrets should be entrusted to this process, whatever its settings are. */
+export function problemsAround({ env, execArgv = [] }: Sources): string[] {
+  const problems = [];
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    problems.push('NODE_TLS_REJECT_UNAUTHORIZED=0 would send upstream keys to whoever answers; unset it');
+  }
+  const inOptions = (env.NODE_OPTIONS ?? '').split(/[\s"]+/);
+  for (const [where, options] of [
+    ['NODE_OPTIONS', inOptions],
+    ['the command line of node', execArgv],
+  ] as const) {
+    for (const option of options) {
+      // Node takes underscores for dashes.
+      const [name] = DANGEROUS_OPTION.exec(option.replaceAll('_', '-')) ?? [];
+      if (name?.startsWith('--inspect'))
+        problems.push(`${name} in ${where} opens all secrets to a debugger; remove it`);
+      else if (name) problems.push(`${name} in ${where} lets requests be smuggled through; remove it`);
+    }
+  }
+  return problems;
+}
+
+const SHORTEST_GOOD_CREDENTIAL = 16;
+
+/** What is allowed and yet hardly meant. @param settings those that are good. */
+export function warningsFor({ managementToken, trustedProxies }: Partial<Settings>): string[] {
+  const warnings = [];
+  if (managementToken !== undefined && managementToken.length < SHORTEST_GOOD_CREDENTIAL) {
+    warnings.push(`MANAGEMENT_TOKEN is shorter than ${SHORTEST_GOOD_CREDENTIAL} characters and can be guessed`);
+  }
+  if (trustedProxies?.some(({ prefix }) => prefix === 0)) {
+    warnings.push('TRUSTED_PROXIES trusts every address: any client can claim to be any other');
+  }
+  return warnings;
+}

@@ -1,0 +1,460 @@
+/**
+ * Every setting, declared once: types, parsing and all documentation come from here. After a change run `npm run docs`.
+ *
+ * A setting that `hasNoEffectYet` is checked like the others, and the daemon warns when it is set: nobody shall believe
+ * that a cache is on which is not in this build. Whoever builds the feature removes the mark.
+ */
+import * as derived from './defaults.js';
+import type { DerivedDefault } from './defaults.js';
+import {
+  credential,
+  duration,
+  encryptionKey,
+  fileOrNone,
+  flag,
+  hostAndPort,
+  integer,
+  type Kind,
+  listenAddress,
+  oneOf,
+  plainText,
+  retention,
+  size,
+  sqlitePath,
+} from './kinds.js';
+import { fileOrUrl, networks, origins, pagePath, pagesPath, pathPatterns, upstreamUrl } from './urls.js';
+
+export interface Setting<T> {
+  name: string;
+  kind: Kind<T>;
+  meaning: string;
+  /** As it would be written; null: it has none. */
+  default: string | DerivedDefault | null;
+  isRequired: boolean;
+  /** Its value is shown nowhere. */
+  isSecret: boolean;
+  /** Applied on SIGHUP. */
+  isReloadable: boolean;
+  hasNoEffectYet: boolean;
+}
+
+type Mark = 'isRequired' | 'isSecret' | 'isReloadable' | 'hasNoEffectYet';
+
+function setting<T>(
+  name: string,
+  kind: Kind<T>,
+  fallback: string | DerivedDefault | null,
+  meaning: string,
+  ...marks: Mark[]
+): Setting<T> {
+  const marked = (mark: Mark) => marks.includes(mark);
+  return {
+    name,
+    kind,
+    default: fallback,
+    meaning,
+    isRequired: marked('isRequired'),
+    isSecret: marked('isSecret'),
+    isReloadable: marked('isReloadable'),
+    hasNoEffectYet: marked('hasNoEffectYet'),
+  };
+}
+
+/** One that may be absent. */
+const optional = <T>(name: string, kind: Kind<T>, meaning: string, ...marks: Mark[]): Setting<T | undefined> =>
+  setting<T | undefined>(name, kind, null, meaning, ...marks);
+
+const listening = {
+  managementToken: setting(
+    'MANAGEMENT_TOKEN',
+    credential,
+    null,
+    'The credential of the management API and of the command line, compared byte for byte. Read at start only.',
+    'isRequired',
+    'isSecret',
+  ),
+  listenAddress: setting(
+    'LISTEN_ADDR',
+    listenAddress,
+    '127.0.0.1:8080',
+    'Where the daemon listens: host:port, [::]:8080, :8080 for all addresses, or unix:/path.',
+  ),
+  managementListenAddress: optional(
+    'MANAGEMENT_LISTEN_ADDR',
+    listenAddress,
+    'Where /manage, the Admin UI and metrics are served, there and only there, so that /v1 can be public alone.',
+    'hasNoEffectYet',
+  ),
+  maxConnections: setting('MAX_CONNECTIONS', integer(1, 1_000_000), '10000', 'The most client connections at a time.'),
+  trustedProxies: optional(
+    'TRUSTED_PROXIES',
+    networks,
+    'The networks whose X-Forwarded-For and X-Forwarded-Proto are believed, separated by commas.',
+    'hasNoEffectYet',
+  ),
+  corsAllowedOrigins: optional(
+    'CORS_ALLOWED_ORIGINS',
+    origins,
+    'The origins whose pages may read answers, separated by commas, each exactly as a browser sends it.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+};
+
+const forwarding = {
+  upstreamBaseUrl: setting(
+    'UPSTREAM_BASE_URL',
+    upstreamUrl,
+    'https://api.openai.com',
+    'The provider, http or https; /v1/… is appended.',
+  ),
+  requestTimeoutMs: setting(
+    'REQUEST_TIMEOUT',
+    duration(),
+    '600s',
+    "How long the upstream may take for its first byte, counted from the request's last, and then between two pieces; also how long a client may take no byte. Reasoning models think for minutes.",
+    'isReloadable',
+  ),
+  clientBodyTimeoutMs: setting(
+    'CLIENT_BODY_TIMEOUT',
+    duration(),
+    '30s',
+    'How long a client that is sending may be silent.',
+    'isReloadable',
+  ),
+  websocketIdleTimeoutMs: setting(
+    'WEBSOCKET_IDLE_TIMEOUT',
+    duration(),
+    '10m',
+    'How long a WebSocket may be silent.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+  upstreamConnectTimeoutMs: setting(
+    'UPSTREAM_CONNECT_TIMEOUT',
+    duration(),
+    '10s',
+    'How long connecting to the upstream, or waiting for a free connection, may take.',
+    'isReloadable',
+  ),
+  upstreamConnections: setting(
+    'UPSTREAM_CONNECTIONS',
+    integer(1, 65_535),
+    '4096',
+    'The most connections to the upstream at a time.',
+  ),
+  maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The largest request body.'),
+};
+
+const database = {
+  databaseDriver: setting(
+    'DB_DRIVER',
+    { ...oneOf('sqlite'), accepts: 'sqlite (postgres and mysql come with a later release)' },
+    'sqlite',
+    'The kind of database.',
+  ),
+  databasePath: setting(
+    'DATABASE_URL',
+    sqlitePath,
+    derived.databaseUrl,
+    'Where the database is: a path, sqlite:PATH or sqlite:///PATH.',
+  ),
+  databasePoolSize: setting(
+    'DATABASE_POOL_SIZE',
+    integer(1, 1000),
+    '10',
+    'The most connections to the server of a shared database.',
+    'hasNoEffectYet',
+  ),
+  autoMigrate: setting(
+    'AUTO_MIGRATE',
+    flag,
+    'true',
+    'Whether the schema is brought up to date at start; otherwise /ready is 503 until `llmp migrate up`.',
+  ),
+  encryptionKey: optional(
+    'ENCRYPTION_KEY',
+    encryptionKey,
+    'Seals the upstream keys at rest: 32 bytes in base64. Without it a key file of mode 0600 is kept beside the database; back up both together.',
+    'isSecret',
+  ),
+  previousEncryptionKey: optional(
+    'ENCRYPTION_KEY_PREVIOUS',
+    encryptionKey,
+    'The key before, still readable while `llmp migrate rekey` runs.',
+    'isSecret',
+    'hasNoEffectYet',
+  ),
+  tokenStaleLimitMs: setting(
+    'TOKEN_STALE_LIMIT',
+    duration(),
+    '60s',
+    'How long a verified token is served while the database is away.',
+  ),
+};
+
+const redis = {
+  redisAddress: optional(
+    'REDIS_ADDR',
+    hostAndPort,
+    'The Redis that several instances share, host:port.',
+    'hasNoEffectYet',
+  ),
+  redisDatabase: setting('REDIS_DB', integer(0, 15), '0', 'The number of its database.', 'hasNoEffectYet'),
+  redisUsername: optional('REDIS_USERNAME', plainText, 'The user to log in as.', 'hasNoEffectYet'),
+  redisPassword: optional('REDIS_PASSWORD', plainText, 'The password to log in with.', 'isSecret', 'hasNoEffectYet'),
+  redisTls: setting('REDIS_TLS', flag, 'false', 'Whether the connection is encrypted.', 'hasNoEffectYet'),
+};
+
+const caching = {
+  httpCacheEnabled: setting('HTTP_CACHE_ENABLED', flag, 'false', 'Whether answers are cached.', 'hasNoEffectYet'),
+  httpCacheBackend: setting(
+    'HTTP_CACHE_BACKEND',
+    oneOf('redis', 'memory'),
+    derived.cacheBackend,
+    'Where they are kept: redis, for all instances, or the memory of this one.',
+    'hasNoEffectYet',
+  ),
+  httpCacheDefaultTtlSeconds: setting(
+    'HTTP_CACHE_DEFAULT_TTL',
+    integer(0, 31_536_000),
+    '300',
+    'How many seconds an answer that states no lifetime is kept; 0: only answers that state one are kept.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+  httpCacheDefaultTtlPaths: setting(
+    'HTTP_CACHE_DEFAULT_TTL_PATHS',
+    pathPatterns,
+    '/v1/models,/v1/models/*',
+    'Which answers without a stated lifetime get it; * is all.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+  httpCacheMaxObjectBytes: setting(
+    'HTTP_CACHE_MAX_OBJECT_BYTES',
+    integer(1, 2 ** 31),
+    '1048576',
+    'The largest answer that is kept, in bytes.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+  httpCacheMaxBytes: setting(
+    'HTTP_CACHE_MAX_BYTES',
+    size,
+    '256MB',
+    'How much the cache in memory may hold.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+};
+
+const rateLimits = {
+  globalRateLimit: setting(
+    'GLOBAL_RATE_LIMIT',
+    integer(0, 1_000_000_000),
+    '0',
+    'The most requests with a valid token in a window, over all instances; 0 is off.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+  ipRateLimit: setting(
+    'IP_RATE_LIMIT',
+    integer(0, 1_000_000_000),
+    '0',
+    'The most requests of a client address in a window, over all instances; 0 is off.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+  rateLimitWindowMs: setting(
+    'RATE_LIMIT_WINDOW',
+    duration(),
+    '1m',
+    'The length of the fixed windows. /manage and probes do not count.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+  rateLimitOnRedisFailure: setting(
+    'RATE_LIMIT_ON_REDIS_FAILURE',
+    oneOf('local', 'deny'),
+    'local',
+    'Without Redis: local counts in this process meanwhile, deny answers 503.',
+    'isReloadable',
+    'hasNoEffectYet',
+  ),
+};
+
+const events = {
+  eventBus: setting(
+    'LLM_PROXY_EVENT_BUS',
+    oneOf('redis-streams', 'in-memory', 'off'),
+    derived.eventBus,
+    'Where events of requests are published.',
+    'hasNoEffectYet',
+  ),
+  observabilityBufferSize: setting(
+    'OBSERVABILITY_BUFFER_SIZE',
+    integer(1, 1_000_000),
+    '2000',
+    'How many events wait for the bus before some are dropped, and counted.',
+    'hasNoEffectYet',
+  ),
+  observabilityCaptureBodies: setting(
+    'OBSERVABILITY_CAPTURE_BODIES',
+    flag,
+    'false',
+    'Whether events hold the bodies of requests and answers.',
+    'hasNoEffectYet',
+  ),
+  observabilityMaxBodyBytes: setting(
+    'OBSERVABILITY_MAX_BODY_BYTES',
+    integer(1, 2 ** 26),
+    '65536',
+    'How many bytes of each body.',
+    'hasNoEffectYet',
+  ),
+  redisStreamKey: setting('REDIS_STREAM_KEY', plainText, 'llmp:events', 'The key of the stream.', 'hasNoEffectYet'),
+  redisStreamMaxLength: setting(
+    'REDIS_STREAM_MAX_LEN',
+    integer(1, 1_000_000_000),
+    '100000',
+    'How many events the stream keeps.',
+    'hasNoEffectYet',
+  ),
+};
+
+const dispatcher = {
+  dispatcherService: setting(
+    'DISPATCHER_SERVICE',
+    oneOf('file', 'lunary', 'helicone', 'otlp', 'webhook'),
+    'file',
+    'What events are forwarded to.',
+    'hasNoEffectYet',
+  ),
+  dispatcherEndpoint: optional(
+    'DISPATCHER_ENDPOINT',
+    fileOrUrl,
+    'Where it is: the path of a file for file, a URL for the others.',
+    'hasNoEffectYet',
+  ),
+  dispatcherApiKey: optional('DISPATCHER_API_KEY', credential, 'The credential for it.', 'isSecret', 'hasNoEffectYet'),
+  dispatcherClaimIdleMs: setting(
+    'DISPATCHER_CLAIM_IDLE',
+    duration(),
+    '60s',
+    "When another dispatcher's pending event is taken over.",
+    'hasNoEffectYet',
+  ),
+  dispatcherListenAddress: setting(
+    'DISPATCHER_LISTEN_ADDR',
+    listenAddress,
+    '127.0.0.1:8082',
+    "Where the dispatcher's own /live, /ready and /metrics are.",
+    'hasNoEffectYet',
+  ),
+};
+
+const audit = {
+  auditLogFile: setting(
+    'AUDIT_LOG_FILE',
+    fileOrNone,
+    derived.auditLogFile,
+    'A copy of the audit records of changes, as JSON lines; empty: no file. Never deleted, opened anew on SIGHUP.',
+    'hasNoEffectYet',
+  ),
+  auditUseLogFile: setting(
+    'AUDIT_USE_LOG_FILE',
+    fileOrNone,
+    derived.auditUseLogFile,
+    'The use of tokens, a line per request; empty: no file.',
+    'hasNoEffectYet',
+  ),
+  auditUseLogMaxBytes: setting(
+    'AUDIT_USE_LOG_MAX_SIZE',
+    size,
+    '100MB',
+    'The size at which that file is put aside and a new one begun.',
+    'hasNoEffectYet',
+  ),
+  auditUseLogMaxFiles: setting(
+    'AUDIT_USE_LOG_MAX_FILES',
+    integer(1, 10_000),
+    '10',
+    'How many of them are kept.',
+    'hasNoEffectYet',
+  ),
+  usageRetentionMs: setting(
+    'USAGE_RETENTION',
+    retention('keeps them'),
+    '8760h',
+    'How long the hourly usage is kept in the database; 0 keeps it. Records of changes are never deleted.',
+    'hasNoEffectYet',
+  ),
+};
+
+const observing = {
+  logLevel: setting(
+    'LOG_LEVEL',
+    oneOf('debug', 'info', 'warn', 'error'),
+    'info',
+    'The least severe record logged.',
+    'isReloadable',
+  ),
+  logFormat: setting(
+    'LOG_FORMAT',
+    oneOf('json', 'text'),
+    derived.logFormat,
+    'JSON lines for machines, or text for a person at a terminal.',
+  ),
+  metricsEnabled: setting('ENABLE_METRICS', flag, 'false', 'Whether metrics are served.', 'hasNoEffectYet'),
+  metricsPath: setting('METRICS_PATH', pagePath, '/metrics', 'Where they are served.', 'hasNoEffectYet'),
+  adminUiEnabled: setting('ADMIN_UI_ENABLED', flag, 'true', 'Whether the Admin UI is served.', 'hasNoEffectYet'),
+  adminUiPath: setting('ADMIN_UI_PATH', pagesPath, '/admin/', 'Where it is served.', 'hasNoEffectYet'),
+};
+
+const stopping = {
+  shutdownDelayMs: setting(
+    'SHUTDOWN_DELAY',
+    duration('stop accepting at once'),
+    '1s',
+    'How long the daemon goes on accepting after SIGTERM, with /ready already 503, so that load balancers notice.',
+  ),
+  shutdownGraceMs: setting(
+    'SHUTDOWN_GRACE',
+    duration('cut at once'),
+    '30s',
+    'How long requests in flight may then take.',
+  ),
+};
+
+/** In the order of the documentation. */
+export const SECTIONS = {
+  Listening: listening,
+  Forwarding: forwarding,
+  Database: database,
+  Redis: redis,
+  Cache: caching,
+  'Rate limits': rateLimits,
+  Events: events,
+  Dispatcher: dispatcher,
+  Audit: audit,
+  'Logs, metrics and Admin UI': observing,
+  Shutdown: stopping,
+} satisfies Record<string, Record<string, Setting<unknown>>>;
+
+export const DECLARED = {
+  ...listening,
+  ...forwarding,
+  ...database,
+  ...redis,
+  ...caching,
+  ...rateLimits,
+  ...events,
+  ...dispatcher,
+  ...audit,
+  ...observing,
+  ...stopping,
+};
+
+type Declared = typeof DECLARED;
+export type Settings = { [K in keyof Declared]: Declared[K] extends Setting<infer T> ? T : never };

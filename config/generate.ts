@@ -1,0 +1,19 @@
+/** `npm run docs`: writes what is generated from the declarations. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { exampleFile, manualPage, withSettingsTable } from './documents.js';
+
+// The compiled file stands two folders below.
+const ROOT = join(import.meta.dirname, '../..');
+
+const documents = {
+  'README.md': withSettingsTable(readFileSync(join(ROOT, 'README.md'), 'utf8')),
+  'config/llmp.env.example': exampleFile(),
+  'man/llmp.env.5': manualPage(),
+};
+
+for (const [name, text] of Object.entries(documents)) {
+  const path = join(ROOT, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}

@@ -1,0 +1,56 @@
+/** Names that look like settings and are none. */
+import type { EnvFile, Environment } from './sources.js';
+
+/** What the command line reads; the daemon only knows that they are no mistakes. */
+const COMMAND_LINE = [
+  'LLMP_SERVER',
+  'LLMP_CONTEXT',
+  'LLMP_PROJECT_ID',
+  'LLMP_OUTPUT',
+  'LLMP_CONFIG',
+  'LLMP_ASCII',
+] as const;
+
+/**
+ * Warns of every unknown `LLMP_…` in the environment, whose other variables are anybody's, and of every name in the
+ * env file that is no setting, with the nearest known one.
+ */
+export function unknownNames(env: Environment, file: EnvFile | undefined, settings: readonly string[]): string[] {
+  const known = new Set<string>([...settings, ...settings.map((name) => `${name}_FILE`), ...COMMAND_LINE]);
+  const isUnknown = (name: string) => !known.has(name);
+  const warn = (name: string, where: string) => {
+    const likely = nearest(name, [...known]) ?? nearest(name.replace(/^LLMP_/, ''), [...known]);
+    return `${name} in ${where} is no setting${likely === undefined ? '' : `; did you mean ${likely}?`}`;
+  };
+  const inEnvironment = Object.keys(env).filter((name) => name.startsWith('LLMP_') && isUnknown(name));
+  const inFile = Object.keys(file?.values ?? {}).filter(isUnknown);
+  return [
+    ...inEnvironment.map((name) => warn(name, 'the environment')),
+    ...inFile.map((name) => warn(name, file?.path ?? '')),
+  ];
+}
+
+/** @returns the one that takes the fewest edits, undefined when none is near. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const upper = name.toUpperCase();
+  const farthest = Math.max(1, Math.floor(name.length / 3));
+  const [best] = known
+    .map((candidate) => ({ candidate, edits: editsBetween(upper, candidate) }))
+    .filter(({ edits }) => edits <= farthest)
+    .sort((one, other) => one.edits - other.edits);
+  return best?.candidate;
+}
+
+/** How many letters must be put in, left out or replaced (Levenshtein). Costs the product of the lengths. */
+function editsBetween(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [done, letter] of Array.from(from).entries()) {
+    const next = [done + 1];
+    for (const [index, other] of Array.from(to).entries()) {
+      const replaced = (row[index] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
