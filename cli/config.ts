@@ -1,6 +1,6 @@
 /** `llmp config …`: the daemon's settings, read as the daemon would read them. */
-import { readEnvironment } from '../config/environment.js';
-import { loadSettings, SettingsError } from '../config/settings.js';
+import { describeSettings, SettingsError } from '../config/settings.js';
+import { readEnvFile } from '../config/sources.js';
 import { command, flag, text } from './command.js';
 import { EXIT, Failure } from './failure.js';
 import type { Shell } from './shell.js';
@@ -71,13 +71,12 @@ interface Reading {
   warnings: readonly string[];
 }
 
-function read(shell: Shell, file: string | undefined): Reading {
+function read(shell: Shell, path: string | undefined): Reading {
   try {
-    const loaded = loadSettings(readEnvironment(shell.env, file));
-    // A line each, `NAME=value  # origin`; the path of a file may hold a newline.
-    const lines = loaded.describe().matchAll(/^([A-Z][A-Z0-9_]*)=(.*?) {2}# ([^\n]*)$/gms);
-    const rows = Array.from(lines, ([, name = '', value = '', origin = '']) => ({ name, value, origin }));
-    return { rows, problems: [], warnings: loaded.warnings };
+    const file = path === undefined ? undefined : readEnvFile(path);
+    const { settings, problems, warnings } = describeSettings(shell.env, { file });
+    const rows = settings.map(({ name, value, origin }) => ({ name, value: value ?? '', origin }));
+    return { rows, problems, warnings };
   } catch (error) {
     if (error instanceof SettingsError) return { rows: [], problems: error.problems, warnings: [] };
     throw error;
