@@ -3,7 +3,7 @@
  * path of a file that holds the value) and a systemd credential of the same name in lower case with dashes.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import {
   credential,
   duration,
@@ -11,6 +11,7 @@ import {
   flag,
   integer,
   type Kind,
+  type ListenAddress,
   listenAddress,
   oneOf,
   size,
@@ -52,6 +53,14 @@ const SETTINGS = {
     meaning: 'The credential of the management API. Read at start only.',
   } as Setting<string>,
   listenAddress: setting('LISTEN_ADDR', listenAddress, '127.0.0.1:8080', 'Where the daemon listens.'),
+  managementListenAddress: {
+    name: 'MANAGEMENT_LISTEN_ADDR',
+    kind: listenAddress,
+    default: null,
+    isRequired: false,
+    secret: false,
+    meaning: 'Where /manage is served, and then only there, so that /v1 can be public alone.',
+  } as Setting<ListenAddress | undefined>,
   upstreamBaseUrl: setting(
     'UPSTREAM_BASE_URL',
     upstreamUrl,
@@ -162,6 +171,9 @@ export function loadSettings(env: Environment): Loaded {
     const shown = found ? (declared.secret ? '********' : found.text) : '';
     lines.push(`${declared.name}=${shown}  # ${found?.origin ?? 'not set'}`);
   });
+  if (settings.managementListenAddress && overlap(settings.listenAddress, settings.managementListenAddress)) {
+    throw new SettingsError(['MANAGEMENT_LISTEN_ADDR must be another address than LISTEN_ADDR']);
+  }
   return { settings, warnings: warningsFor(settings), describe: () => lines.join('\n') };
 }
 
@@ -226,6 +238,18 @@ function readValue(name: string, path: string): string {
       cause: error,
     });
   }
+}
+
+const EVERY_ADDRESS = ['::', '0.0.0.0'];
+
+/** Whether one of two addresses is the other or part of it. With port 0 each gets a port of its own. */
+function overlap(one: ListenAddress, other: ListenAddress): boolean {
+  if ('path' in one || 'path' in other) {
+    return 'path' in one && 'path' in other && resolve(one.path) === resolve(other.path);
+  }
+  const hosts = [one.host, other.host];
+  const isSameHost = hosts[0] === hosts[1] || hosts.some((host) => EVERY_ADDRESS.includes(host));
+  return one.port === other.port && one.port !== 0 && isSameHost;
 }
 
 const SHORTEST_GOOD_CREDENTIAL = 16;
