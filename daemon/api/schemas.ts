@@ -65,10 +65,8 @@ const queryNumber = (from: number, to: number) =>
     .describe(`a whole number from ${from} to ${to}`)
     .meta({ type: 'integer', minimum: from, maximum: to, pattern: undefined }); // Described as what it is, not as its text.
 
-const PAGE = 100;
-
 const paging = {
-  limit: queryNumber(1, 1000).default(PAGE).meta({ default: PAGE }),
+  limit: queryNumber(1, 1000).default(100),
   cursor: z.string().min(1).max(1000).describe('the cursor of a Link header').optional(),
 };
 

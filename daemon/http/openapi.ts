@@ -63,9 +63,15 @@ function described(name: string, operation: Operation): Json {
 function queryParameters({ query, aliases = {} }: Operation): Json[] {
   if (!query) return [];
   const { properties = {} } = z.toJSONSchema(query, { io: 'input' });
+  const defaults: Json = query.parse({}); // All that an empty query holds. The schema says it of some only.
   const parameter = (name: string, described: unknown) => {
     const { description, ...schema } = described as Json;
-    return { name, in: 'query', description, schema };
+    return {
+      name,
+      in: 'query',
+      description,
+      schema: { ...schema, ...(name in defaults && { default: defaults[name] }) },
+    };
   };
   const own = Object.entries(properties).map(([name, schema]) => parameter(name, schema));
   const others = Object.entries(aliases).map(([alias, name]) => ({
