@@ -310,6 +310,16 @@ describe('the management API', () => {
     });
   });
 
+  describe('migrations', () => {
+    it('are shown with the time each was applied, and applying none changes nothing and leaves no record', async () => {
+      const shown = await daemon.manage('GET', '/manage/migrations');
+      expect(shown.body).to.deep.include({ current: '0001-first-tables', pending: [] });
+      const before = await storedIn(daemon);
+      expect((await daemon.manage('POST', '/manage/migrations/up')).body).to.deep.equal(shown.body);
+      expect(await storedIn(daemon)).to.deep.equal(before);
+    });
+  });
+
   describe('probes', () => {
     it('need no credential and say that all is well', async () => {
       const get = (path: string) => rawRequest(daemon, { path, headers: { authorization: undefined } });

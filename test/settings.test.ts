@@ -33,6 +33,7 @@ describe('settings', () => {
     expect(settings).to.deep.include({
       managementToken: MANAGEMENT_TOKEN,
       listenAddress: { host: '127.0.0.1', port: 8080 },
+      managementListenAddress: undefined,
       upstreamBaseUrl: new URL('https://api.openai.com'),
       requestTimeoutMs: 600_000,
       clientBodyTimeoutMs: 30_000,

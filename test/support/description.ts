@@ -3,17 +3,32 @@ import * as z from 'zod';
 import { openApi } from '../../daemon/http/openapi.js';
 import type { TestAnswer } from './daemon.js';
 
-interface Described {
-  responses: Record<string, { headers?: Record<string, Ref>; content?: Record<string, { schema: object }> }>;
+export interface Described {
+  operationId: string;
+  summary: string;
+  parameters: { name?: string; in?: string; deprecated?: boolean; schema?: object }[];
+  requestBody?: { content: { 'application/json': { schema: Ref } } };
+  responses: Record<
+    string,
+    { description: string; headers?: Record<string, Ref>; content?: { 'application/json': { schema: object } } }
+  >;
 }
 interface Ref {
   $ref: string;
 }
 interface Document {
-  paths: Record<string, Record<string, Described>>;
-  components: { schemas: Record<string, object>; headers: Record<string, { required: boolean }> };
+  openapi: string;
+  security: object[];
+  paths: Record<string, Partial<Record<string, Described>> & { parameters?: { name: string }[] }>;
+  components: {
+    securitySchemes: object;
+    parameters: object;
+    schemas: Record<string, { properties: object; required?: string[] }>;
+    headers: Record<string, { required: boolean }>;
+  };
 }
 
+/** As the daemon serves it at /manage/openapi.json. */
 export const DESCRIPTION = openApi('0.1.0') as unknown as Document;
 
 /** What the description says in words: of paths it does not have, and of methods that its paths do not have. */
@@ -36,12 +51,15 @@ export function expectDescribed(method: string, target: string, answer: TestAnsw
   }
 
   const response = operation.responses[answer.status];
-  if (!response) return complain('which the description does not have');
+  if (!response) {
+    complain('which the description does not have');
+    return;
+  }
   for (const [name, { $ref }] of Object.entries(response.headers ?? {})) {
     const isRequired = DESCRIPTION.components.headers[$ref.split('/').at(-1)!]?.required;
     if (isRequired && !answer.headers.has(name)) complain(`without ${name}`);
   }
-  const schema = response.content?.['application/json']?.schema;
+  const schema = response.content?.['application/json'].schema;
   if (!schema || isHead) {
     if (answer.body !== null) complain('with a body');
   } else {
@@ -49,7 +67,7 @@ export function expectDescribed(method: string, target: string, answer: TestAnsw
   }
 }
 
-function operationAt(path: string): Record<string, Described> | undefined {
+function operationAt(path: string): Partial<Record<string, Described>> | undefined {
   const found = Object.entries(DESCRIPTION.paths).filter(([template]) =>
     new RegExp(`^${template.replace('.', '\\.').replace('{id}', '[^/]+')}$`).test(path),
   );
@@ -59,7 +77,7 @@ function operationAt(path: string): Record<string, Described> | undefined {
 
 function checkBody(schema: z.ZodType, answer: TestAnswer, complain: (what: string) => void): void {
   const { error } = schema.safeParse(answer.body);
-  if (error) complain(`with a body that the description does not have (${z.prettifyError(error)})`);
+  if (error) complain(`with a body which the description does not have (${z.prettifyError(error)})`);
 }
 
 const compiled = new Map<string, z.ZodType>();
