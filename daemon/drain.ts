@@ -37,6 +37,5 @@ function closedOf(server: Server): Promise<void> {
     server.close(() => {
       resolve();
     });
-    server.closeIdleConnections();
   });
 }

@@ -150,6 +150,27 @@ describe('conditional requests of management', () => {
     });
   });
 
+  it('see that the page is the last one now, although it and the total are the same', async () => {
+    const [first, , third] = [token, await later(), await later()];
+    const setActive = (id: string, isActive: boolean) =>
+      daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: isActive });
+    const earliest = '/manage/tokens?active_only=true&sort=created_at&limit=1';
+    const [, next] = /^<([^>]+)>/.exec((await daemon.manage('GET', earliest)).headers.get('link')!)!;
+    await setActive(first.id, false);
+    const before = await daemon.manage('GET', next!);
+    await setActive(first.id, true);
+    await setActive(third.id, false);
+    const after = await again(next!, before.headers.get('etag')!);
+    expect(after.body).to.deep.equal(before.body);
+    expect(after.headers.get('x-total-count')).to.equal(before.headers.get('x-total-count'));
+    expect([before.headers.has('link'), after.headers.has('link')]).to.deep.equal([true, false]);
+  });
+
+  const later = () => {
+    daemon.clock.advance(1);
+    return daemon.createToken(project.id);
+  };
+
   it('differ between pages, filters and tokens that show different things, and not between those that show the same', async () => {
     const other = await daemon.createToken(project.id);
     const tags = [

@@ -162,15 +162,10 @@ export class WrongAttempts {
 /** An IPv4 address as it is, an IPv6 one as its network of 64 bits. */
 function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip;
-  const [before = '', after] = ip.replace(/%.*/, '').split('::');
-  const groupsOf = (text: string | undefined) => (text ? text.split(':') : []);
-  const groups = groupsOf(before);
-  // A "::" stands for as many zeros as make eight groups; of an embedded IPv4 address, always at the end, nothing is used.
-  if (after !== undefined)
-    groups.push(
-      ...Array<string>(Math.max(0, 8 - groups.length - groupsOf(after).length)).fill('0'),
-      ...groupsOf(after),
-    );
+  const [before, after] = ip.split('::').map((text) => (text === '' ? [] : text.split(':')));
+  // A "::" stands for as many zeros as make eight groups. What may not be one, an IPv4 address or a zone, is at the end.
+  const zeros = Array<string>(Math.max(0, 8 - (before?.length ?? 0) - (after?.length ?? 0))).fill('0');
+  const groups = [...(before ?? []), ...zeros, ...(after ?? [])];
   const prefix = groups.slice(0, 4).map((group) => parseInt(group, 16).toString(16));
   return `${prefix.join(':')}::/64`;
 }
