@@ -1,5 +1,7 @@
 /** What is wrong although each setting is good by itself: combinations, and what the process was started with. */
+import { resolve } from 'node:path';
 import type { Settings } from './declarations.js';
+import type { ListenAddress } from './kinds.js';
 import type { Sources } from './sources.js';
 
 type Key = keyof Settings;
@@ -15,11 +17,8 @@ const CHECKS: readonly Check[] = [
   {
     of: ['listenAddress', 'managementListenAddress'],
     problem({ listenAddress, managementListenAddress: other }) {
-      if (!other || JSON.stringify(listenAddress) !== JSON.stringify(other)) return undefined;
-      // Port 0 is another one each time.
-      return 'port' in other && other.port === 0
-        ? undefined
-        : 'MANAGEMENT_LISTEN_ADDR must be another address than LISTEN_ADDR';
+      if (!other || !overlap(listenAddress, other)) return undefined;
+      return 'MANAGEMENT_LISTEN_ADDR must be another address than LISTEN_ADDR';
     },
   },
   {
@@ -76,6 +75,18 @@ const CHECKS: readonly Check[] = [
     },
   },
 ];
+
+const EVERY_ADDRESS = ['::', '0.0.0.0'];
+
+/** Whether one of two addresses is the other or part of it. With port 0 each gets a port of its own. */
+function overlap(one: ListenAddress, other: ListenAddress): boolean {
+  if ('path' in one || 'path' in other) {
+    return 'path' in one && 'path' in other && resolve(one.path) === resolve(other.path);
+  }
+  const hosts = [one.host, other.host];
+  const isSameHost = hosts[0] === hosts[1] || hosts.some((host) => EVERY_ADDRESS.includes(host));
+  return one.port === other.port && one.port !== 0 && isSameHost;
+}
 
 /** What is served whatever the settings are. */
 const ROUTES = ['/v1', '/manage', '/live', '/ready', '/health'];

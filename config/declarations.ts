@@ -82,8 +82,7 @@ const listening = {
   managementListenAddress: optional(
     'MANAGEMENT_LISTEN_ADDR',
     listenAddress,
-    'Where /manage, the Admin UI and metrics are served, there and only there, so that /v1 can be public alone.',
-    'hasNoEffectYet',
+    'Where /manage is served, there and only there, so that /v1 can be public alone.',
   ),
   maxConnections: setting('MAX_CONNECTIONS', integer(1, 1_000_000), '10000', 'The most client connections at a time.'),
   trustedProxies: optional(

@@ -1,21 +1,21 @@
 /** The one place that builds everything. Tests call it too, with a clock and a log of their own. */
 import { randomUUID } from 'node:crypto';
-import { chmodSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { connect } from 'node:net';
-import type { ListenAddress } from '../config/kinds.js';
 import type { Settings } from '../config/settings.js';
 import { SettingsError } from '../config/settings.js';
 import { Migrator, SchemaTooNew } from '../migrations/migrator.js';
 import { Admission } from './core/admission.js';
+import { WrongAttempts } from './core/attempts.js';
 import type { RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
 import { Registry } from './core/registry.js';
 import { drain } from './drain.js';
 import { createApp } from './http/app.js';
 import { Forwarder } from './http/forward.js';
-import { createProxy } from './http/proxy.js';
+import { createProxy, type Proxy } from './http/proxy.js';
+import type { ManageOptions } from './http/manage.js';
 import { createHttpServer } from './http/server.js';
+import { listen } from './listen.js';
 import { Readiness } from './readiness.js';
 import { openStores, type Stores } from './store/open.js';
 
@@ -43,6 +43,8 @@ export interface ComposeOptions {
 /** A daemon that listens. */
 export interface Daemon {
   server: Server;
+  /** The one that serves /manage, if that is not `server`. */
+  managementServer: Server | null;
   stores: Stores;
   admission: Admission;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
@@ -96,35 +98,42 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
       log[level]('request ended', { ...ended, ...(cause !== undefined && { error: cause }) });
     },
   });
-  const app = createApp({
-    log,
-    probes: {
-      clock,
-      startedAtMs: clock.monotonic(),
-      missing: () => readiness.missing,
-      pingDatabase: async () => {
-        await stores.database.select('SELECT 1');
-        admission.heardFromDatabase();
-      },
-      outlastsDatabase: () => admission.outlastsDatabase,
-    },
-    manage: {
-      managementToken: settings.managementToken,
-      registry,
-      migrations: { status: () => migrator.status(), up: migrateUp },
-    },
-  });
-  const server = createHttpServer({
-    proxy,
-    app,
+  const attempts = new WrongAttempts({ store: stores.records, clock, log });
+  const manage: ManageOptions = {
+    managementToken: settings.managementToken,
+    attempts,
+    registry,
+    migrations: { status: () => migrator.status(), up: migrateUp },
+    version,
+  };
+  const probes = {
     clock,
-    maxConnections: settings.maxConnections,
-    isDraining: () => readiness.isDraining,
-  });
+    startedAtMs: clock.monotonic(),
+    missing: () => readiness.missing,
+    pingDatabase: async () => {
+      await stores.database.select('SELECT 1');
+      admission.heardFromDatabase();
+    },
+    outlastsDatabase: () => admission.outlastsDatabase,
+  };
+  /** A listener that serves what it is given, and the probes. */
+  const serverOf = (serves: { proxy: Proxy | null; manage: ManageOptions | null }) =>
+    createHttpServer({
+      proxy: serves.proxy,
+      app: createApp({ log, probes, manage: serves.manage }),
+      clock,
+      maxConnections: settings.maxConnections,
+      isDraining: () => readiness.isDraining,
+    });
+  const { managementListenAddress } = settings;
+  const server = serverOf({ proxy, manage: managementListenAddress ? null : manage });
+  const managementServer = managementListenAddress ? serverOf({ proxy: null, manage }) : null;
+  const servers = managementServer ? [server, managementServer] : [server];
 
   const close = async () => {
     if (readiness.isDatabaseReady) await admission.retire();
     await forwarder.close();
+    await attempts.close();
     await stores.close();
   };
   try {
@@ -132,8 +141,11 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     if (settings.autoMigrate) await migrateUp();
     else readiness.pendingMigrations = (await migrator.status()).pending;
     if (readiness.pendingMigrations.length === 0 && !readiness.isDatabaseReady) await beginServing();
+    if (managementServer && managementListenAddress) await listen(managementServer, managementListenAddress);
     await listen(server, settings.listenAddress);
   } catch (error) {
+    // One may listen already, and would keep the process alive.
+    for (const each of servers) each.close().closeAllConnections();
     await close();
     throw error;
   }
@@ -141,7 +153,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   let stopping: Promise<void> | null = null;
   const stop = async () => {
     await drain({
-      server,
+      servers,
       readiness,
       clock,
       log,
@@ -154,6 +166,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   };
   return {
     server,
+    managementServer,
     stores,
     admission,
     apply(next) {
@@ -169,31 +182,4 @@ async function refuseForeignSchema(migrator: Migrator): Promise<void> {
   } catch (error) {
     throw error instanceof SchemaTooNew ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
   }
-}
-
-async function listen(server: Server, address: ListenAddress): Promise<void> {
-  if ('path' in address) await removeStaleSocket(address.path);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(address, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  if ('path' in address) chmodSync(address.path, 0o660);
-}
-
-/** A socket file outlives a killed daemon. One that nobody answers on is in the way of nobody else. */
-function removeStaleSocket(path: string): Promise<void> {
-  return new Promise((resolve) => {
-    const probe = connect(path);
-    probe.once('connect', () => {
-      probe.destroy();
-      resolve(); // Somebody is there: listening will say so.
-    });
-    probe.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED') unlinkSync(path);
-      resolve();
-    });
-  });
 }

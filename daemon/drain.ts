@@ -6,7 +6,7 @@ import type { Readiness } from './readiness.js';
 const SWEEP_EVERY_MS = 50;
 
 export interface DrainOptions {
-  server: Server;
+  servers: readonly Server[];
   readiness: Readiness;
   clock: Clock;
   log: Log;
@@ -16,32 +16,36 @@ export interface DrainOptions {
 }
 
 /**
- * Takes a server out of service: `/ready` says so at once, it goes on accepting for a moment so that load
+ * Takes the daemon out of service: `/ready` says so at once, it goes on accepting for a moment so that load
  * balancers notice, then it stops listening and lets what is in flight finish, as long as the grace lasts.
  */
-export async function drain({ server, readiness, clock, log, settings, cutAll }: DrainOptions): Promise<void> {
+export async function drain({ servers, readiness, clock, log, settings, cutAll }: DrainOptions): Promise<void> {
   readiness.isDraining = true;
   log.info('draining');
   await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve));
 
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => {
-      resolve();
-    });
-  });
+  const closed = Promise.all(servers.map(closedOf));
   // Again and again: an answer that began before has promised to keep its connection, which is idle once it ends.
   let cancelSweep: () => void = () => undefined;
   const sweep = () => {
-    server.closeIdleConnections();
+    for (const server of servers) server.closeIdleConnections();
     cancelSweep = clock.after(SWEEP_EVERY_MS, sweep);
   };
   sweep();
   const cancel = clock.after(settings.shutdownGraceMs, () => {
     log.warn('cutting the requests that did not finish in time');
     cutAll();
-    server.closeAllConnections();
+    for (const server of servers) server.closeAllConnections();
   });
   await closed;
   cancel();
   cancelSweep();
+}
+
+function closedOf(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+  });
 }

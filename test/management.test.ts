@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { WireProject, WireProblem, WireTokenCreated } from '../daemon/api/contract.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from './support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestAnswer, type TestDaemon } from './support/daemon.js';
 import { RawClient } from './support/raw.js';
 import { lastAuditOf, problemOf, rawRequest, storedIn } from './support/management.js';
 
@@ -22,6 +22,11 @@ describe('the management API', () => {
     rawRequest(daemon, { path, headers: { authorization } });
 
   describe('authentication', () => {
+    // Each test's attempts are its own.
+    beforeEach(() => {
+      daemon.clock.advance(60_000);
+    });
+
     it('lets the management token pass, whatever the letter case of the scheme', async () => {
       for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
         expect((await withCredential(`${scheme} ${MANAGEMENT_TOKEN}`)).status).to.equal(200);
@@ -98,13 +103,14 @@ describe('the management API', () => {
       [`/manage/tokens/${ID}`]: 'GET, PATCH, DELETE',
       '/manage/migrations': 'GET',
       '/manage/migrations/up': 'POST',
+      '/manage/openapi.json': 'GET',
       '/live': 'GET',
       '/ready': 'GET',
       '/health': 'GET',
     };
     for (const [path, allow] of Object.entries(allowed)) {
       it(`other than ${allow} are 405 on ${path.replace(ID, '<id>')}`, async () => {
-        for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'TRACE']) {
+        for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE']) {
           if (allow.split(', ').includes(method)) continue;
           const answer = await rawRequest(daemon, { method, path });
           problemOf(answer, 405, 'method_not_allowed');
@@ -113,16 +119,51 @@ describe('the management API', () => {
       });
     }
 
-    it('HEAD answers as GET does, without a body', async () => {
-      for (const [path, status] of [
-        ['/manage/projects', 200],
-        [`/manage/tokens/${ID}`, 404],
-        ['/live', 200],
-        ['/manage/tokens/lookup', 405],
-      ] as const) {
-        const answer = await rawRequest(daemon, { method: 'HEAD', path });
+    for (const [path, allow] of Object.entries(allowed)) {
+      it(`OPTIONS on ${path.replace(ID, '<id>')} says ${allow}, and nothing else`, async () => {
+        const answer = await rawRequest(daemon, { method: 'OPTIONS', path });
+        expect({ status: answer.status, text: answer.text }).to.deep.equal({ status: 204, text: '' });
+        expect(answer.headers.get('allow')).to.equal(allow);
+        expect(answer.headers.get('x-request-id')).to.be.a('string');
+      });
+    }
+
+    it('OPTIONS on a path that does not exist is 404', async () => {
+      problemOf(await rawRequest(daemon, { method: 'OPTIONS', path: '/manage/nothing' }), 404, 'not_found');
+    });
+
+    for (const [path, status] of [
+      ['/manage/projects', 200],
+      ['/manage/tokens?limit=1', 200],
+      ['/manage/tokens?limit=0', 400],
+      [`/manage/tokens/${ID}`, 404],
+      ['/manage/migrations', 200],
+      ['/manage/openapi.json', 200],
+      ['/manage/nothing', 404],
+      ['/live', 200],
+    ] as const) {
+      it(`HEAD ${path.replace(ID, '<id>')} answers as GET does, without a body`, async () => {
+        const headers = { 'x-request-id': 'the-same' };
+        const got = await rawRequest(daemon, { path, headers });
+        const answer = await rawRequest(daemon, { method: 'HEAD', path, headers });
         expect({ status: answer.status, text: answer.text }).to.deep.equal({ status, text: '' });
-      }
+        const shown = ({ headers }: TestAnswer) => [...headers].filter(([name]) => name !== 'date');
+        expect(shown(answer)).to.deep.equal(shown(got));
+      });
+    }
+
+    it('HEAD is 405 where there is no GET', async () => {
+      const answer = await rawRequest(daemon, { method: 'HEAD', path: '/manage/tokens/lookup' });
+      expect({ status: answer.status, allow: answer.headers.get('allow') }).to.deep.equal({
+        status: 405,
+        allow: 'POST',
+      });
+    });
+
+    it('HEAD without the management token is 401', async () => {
+      const headers = { authorization: undefined };
+      const answer = await rawRequest(daemon, { method: 'HEAD', path: '/manage/projects', headers });
+      expect(answer.status).to.equal(401);
     });
   });
 
@@ -266,6 +307,16 @@ describe('the management API', () => {
       const line = own.logged.find((text) => text.includes((answer.body as WireProblem).request_id));
       expect(line).to.include('the inner workings');
       await own.stop();
+    });
+  });
+
+  describe('migrations', () => {
+    it('are shown with the time each was applied, and applying none changes nothing and leaves no record', async () => {
+      const shown = await daemon.manage('GET', '/manage/migrations');
+      expect(shown.body).to.deep.include({ current: '0001-first-tables', pending: [] });
+      const before = await storedIn(daemon);
+      expect((await daemon.manage('POST', '/manage/migrations/up')).body).to.deep.equal(shown.body);
+      expect(await storedIn(daemon)).to.deep.equal(before);
     });
   });
 

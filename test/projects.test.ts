@@ -177,6 +177,17 @@ describe('projects', () => {
       });
     }
 
+    it('refuses the cursor of other filters, under which it would leave something out', async () => {
+      await daemon.createProject();
+      await daemon.createProject();
+      const link = (await daemon.manage('GET', '/manage/projects?limit=1&is_active=true')).headers.get('link');
+      const cursor = /cursor=([^&>]+)/.exec(link!)![1]!;
+      for (const query of ['', 'is_active=false&']) {
+        problemOf(await daemon.manage('GET', `/manage/projects?${query}cursor=${cursor}`), 400, 'invalid_request');
+      }
+      await bodyOf(daemon.manage('GET', `/manage/projects?is_active=true&cursor=${cursor}`));
+    });
+
     it('refuses a cursor that is none, or of another list', async () => {
       const { id } = await daemon.createProject();
       await daemon.createToken(id);

@@ -99,6 +99,22 @@ describe('the list of tokens', () => {
     });
   });
 
+  it('goes on with another limit, the older name of a filter, and the default order written out or not', async () => {
+    const first = await daemon.manage('GET', `/manage/tokens?project_id=${busy.id}&limit=2`);
+    const cursor = /cursor=([^&>]+)/.exec(first.headers.get('link')!)![1]!;
+    const rest = await list(`limit=100&sort=-created_at&projectId=${busy.id}&cursor=${cursor}`);
+    expect([...(first.body as WireToken[]), ...rest]).to.deep.equal(await list(`project_id=${busy.id}`));
+  });
+
+  it('shows 100 unless limit says otherwise', async () => {
+    const own = await startDaemon();
+    const { id } = await own.createProject();
+    for (let i = 0; i < 101; i++) await own.createToken(id);
+    expect(await bodyOf(own.manage('GET', '/manage/tokens'))).to.have.length(100);
+    expect(await bodyOf(own.manage('GET', '/manage/tokens?limit=1000'))).to.have.length(101);
+    await own.stop();
+  });
+
   describe('filtered', () => {
     for (const state of STATES) {
       it(`by state=${state} shows those that say so themselves, and counts them`, async () => {
@@ -225,6 +241,52 @@ describe('the list of tokens', () => {
       const { headers } = await daemon.manage('GET', '/manage/tokens?limit=1&sort=name');
       const cursor = /cursor=([^&>]+)/.exec(headers.get('link')!)![1]!;
       problemOf(await daemon.manage('GET', `/manage/tokens?sort=-name&cursor=${cursor}`), 400, 'invalid_request');
+    });
+
+    describe('a cursor', () => {
+      const cursorFor = async (query: string) => {
+        const { headers } = await daemon.manage('GET', `/manage/tokens?limit=1&${query}`);
+        return /cursor=([^&>]+)/.exec(headers.get('link')!)![1]!;
+      };
+      const PROBLEM = 'cursor must be the cursor of a Link header of the same list, with the same filters and order';
+
+      // It would leave out, without a word, what of the other list comes before its position.
+      for (const [of, used] of [
+        ['sort=name', 'sort=-name'],
+        ['sort=created_at', 'sort=expires_at'],
+        ['', 'sort=created_at'],
+        ['active_only=true', ''],
+        ['', 'active_only=true'],
+        ['project_id=<busy>', 'project_id=<idle>'],
+        ['project_id=<busy>', 'project_id=<busy>&q=u'],
+        ['q=e', 'q=f'],
+        ['used_over=10', 'used_over=20'],
+      ] as const) {
+        it(`of ?${of} with ?${used}`, async () => {
+          const filled = (query: string) => query.replace('<busy>', busy.id).replace('<idle>', idle.id);
+          const answer = await daemon.manage(
+            'GET',
+            `/manage/tokens?${filled(used)}&cursor=${await cursorFor(filled(of))}`.replace('?&', '?'),
+          );
+          expect(problemOf(answer, 400, 'invalid_request')).to.equal(PROBLEM);
+        });
+      }
+
+      for (const [sort, value] of [
+        ['created_at', 'text'],
+        ['request_count', null],
+        ['expires_at', 1.5],
+        ['name', 5],
+      ] as const) {
+        it(`that was made by hand to compare ${sort} with ${JSON.stringify(value)}`, async () => {
+          const [list, , id] = JSON.parse(
+            Buffer.from(await cursorFor(`sort=${sort}`), 'base64url').toString(),
+          ) as unknown[];
+          const forged = Buffer.from(JSON.stringify([list, value, id])).toString('base64url');
+          const answer = await daemon.manage('GET', `/manage/tokens?sort=${sort}&cursor=${forged}`);
+          expect(problemOf(answer, 400, 'invalid_request')).to.equal(PROBLEM);
+        });
+      }
     });
 
     for (const query of ['active=true', 'page=2', 'PROJECT_ID=x', '__proto__=x', 'project_id[]=x', 'constructor=x']) {

@@ -26,21 +26,21 @@ const flag = z.boolean().describe('true or false');
 
 export const projectCreate = z.strictObject({ name, api_key: upstreamKey });
 
-export const projectPatch = z.strictObject({
-  name: name.optional(),
-  api_key: upstreamKey.optional(),
-  is_active: flag.optional(),
-});
+export const projectPatch = z
+  .strictObject({ name: name.optional(), api_key: upstreamKey.optional(), is_active: flag.optional() })
+  .meta({ minProperties: 1 });
 
 export const MAX_DURATION_HOURS = 8760;
 
-export const tokenCreate = z.strictObject({
-  project_id: id,
-  duration_hours: wholeNumber(1, MAX_DURATION_HOURS).optional(),
-  duration_minutes: wholeNumber(1, MAX_DURATION_HOURS * 60).optional(),
-  max_requests: wholeNumber(0, 2_147_483_647).optional(),
-  name: name.optional(),
-});
+export const tokenCreate = z
+  .strictObject({
+    project_id: id,
+    duration_hours: wholeNumber(1, MAX_DURATION_HOURS).optional(),
+    duration_minutes: wholeNumber(1, MAX_DURATION_HOURS * 60).optional(),
+    max_requests: wholeNumber(0, 2_147_483_647).optional(),
+    name: name.optional(),
+  })
+  .meta({ not: { required: ['duration_hours', 'duration_minutes'] } });
 
 export const tokenPatch = z.strictObject({ is_active: flag });
 
@@ -62,10 +62,11 @@ const queryNumber = (from: number, to: number) =>
     .regex(/^\d{1,10}$/)
     .transform(Number)
     .pipe(z.int().min(from).max(to))
-    .describe(`a whole number from ${from} to ${to}`);
+    .describe(`a whole number from ${from} to ${to}`)
+    .meta({ type: 'integer', minimum: from, maximum: to, pattern: undefined }); // Described as what it is, not as its text.
 
 const paging = {
-  limit: queryNumber(1, 1000).optional(),
+  limit: queryNumber(1, 1000).default(100),
   cursor: z.string().min(1).max(1000).describe('the cursor of a Link header').optional(),
 };
 
@@ -80,8 +81,10 @@ export const tokenQuery = z.strictObject({
   expires_before: timestamp.optional(),
   used_over: queryNumber(0, 100).describe('a percentage from 0 to 100').optional(),
   q: z.string().min(1).max(100).describe('1 to 100 characters').optional(),
-  sort: oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]).optional(),
+  sort: oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]).default('-created_at'),
 });
+
+const count = z.int().min(0);
 
 export const project = z.strictObject({
   id: z.string(),
@@ -100,9 +103,9 @@ export const token = z.strictObject({
   is_active: z.boolean(),
   state: z.enum(TOKEN_STATES),
   expires_at: timestamp,
-  max_requests: z.int(),
-  request_count: z.int(),
-  cache_hit_count: z.int(),
+  max_requests: count,
+  request_count: count,
+  cache_hit_count: count,
   created_at: timestamp,
   last_used_at: timestamp.nullable(),
   obfuscated: z.string(),
@@ -110,7 +113,7 @@ export const token = z.strictObject({
 
 export const tokenCreated = token.extend({ token: z.string() });
 export const message = z.strictObject({ message: z.string() });
-export const tokensRevoked = message.extend({ revoked_count: z.int() });
+export const tokensRevoked = message.extend({ revoked_count: count });
 
 export const migrations = z.strictObject({
   current: z.string().nullable(),

@@ -16,7 +16,8 @@ export type AuditAction =
   | 'token.revoke'
   | 'token.reactivate'
   | 'token.revoke_all'
-  | 'migrations.up';
+  | 'migrations.up'
+  | 'management.denied';
 
 /** One line of the audit log. It never holds a secret: tokens appear by id and in their obfuscated form. */
 export interface AuditRecord {

@@ -11,7 +11,8 @@ import { type Probes, probeRoutes } from './probes.js';
 export interface AppOptions {
   log: Log;
   probes: Probes;
-  manage: ManageOptions;
+  /** Null where management is served by another listener. */
+  manage: ManageOptions | null;
 }
 
 export function createApp({ log, probes, manage }: AppOptions): Express {
@@ -23,8 +24,9 @@ export function createApp({ log, probes, manage }: AppOptions): Express {
   app.set('strict routing', true);
 
   app.use(identify);
+  // On every listener: whoever asks whether this instance is up may only be able to reach one of them.
   app.use(probeRoutes(probes));
-  app.use('/manage', manageRoutes(manage));
+  if (manage) app.use(manageRoutes(manage));
   app.use(notFound);
   app.use(problems(log));
   return app;

@@ -58,6 +58,6 @@ function browserOf(header: string | undefined): string | null {
 }
 
 /** IPv4 as IPv4, also where the socket speaks IPv6. */
-function addressOf(req: Request): string | null {
+export function addressOf(req: Request): string | null {
   return req.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') ?? null;
 }

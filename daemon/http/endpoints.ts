@@ -1,27 +1,38 @@
-/** How a path is declared: its methods, and for each what it reads. */
+/** How a path is served: its methods, and what each of the declared operations reads and answers. */
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response, type Router } from 'express';
 import * as z from 'zod';
+import type { Operation } from '../api/operations.js';
+import type { Caller } from '../core/audit.js';
+import type { PageOf, PageRequest } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
+import { sendJson, sendTagged } from './answers.js';
 import { hasBody } from './body.js';
+import { callerOf } from './caller.js';
+import { type ListQuery, pageRequest, setPaging } from './paging.js';
 import { parseBody, parseQuery } from './validation.js';
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
-type Handler = (req: Request, res: Response) => void | Promise<void>;
+type Method = Operation['method'];
+type MethodHandler = (req: Request, res: Response) => void | Promise<void>;
 
 /**
- * Serves a path with the methods it has; any other is 405 with `Allow`.
+ * Serves a path with the methods it has, HEAD where it has GET, and OPTIONS; any other is 405 with `Allow`.
  *
  * @param refused answers for methods that the path does not have, but has something to say about.
  */
 export function route(
   router: Router,
   path: string,
-  handlers: Partial<Record<Method, Handler>>,
-  refused: Partial<Record<Method, Handler>> = {},
+  handlers: Partial<Record<Method, MethodHandler>>,
+  refused: Partial<Record<Method, MethodHandler>> = {},
 ): void {
   const allow = Object.keys(handlers).join(', ');
   router.all(path, (req, res) => {
+    if (req.method === 'OPTIONS') {
+      res.setHeader('Allow', allow);
+      res.status(204).end();
+      return;
+    }
     // An answer to HEAD is GET's without its body; Node leaves that out.
     const method = (req.method === 'HEAD' ? 'GET' : req.method) as Method;
     const handler = handlers[method] ?? refused[method];
@@ -30,30 +41,67 @@ export function route(
   });
 }
 
+type QueryOf<Op> = Op extends { query: infer Query extends z.ZodType } ? z.output<Query> : unknown;
+type BodyOf<Op> = Op extends { body: infer Body extends z.ZodType } ? z.output<Body> : unknown;
+
+/** A request that was read and found well-formed. */
+export interface Asked<Op = unknown> {
+  /** What stands in the place of `{id}`; not yet known to be one. */
+  id: unknown;
+  query: QueryOf<Op>;
+  body: BodyOf<Op>;
+  caller: Caller;
+}
+
+/** What an operation does: it gives the value that is its success's body. */
+export type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
+  ? (asked: Asked<Op>, page: PageRequest) => Promise<PageOf<z.output<Item>>>
+  : (asked: Asked<Op>) => Promise<Op extends { answer: infer Answer extends z.ZodType } ? z.output<Answer> : never>;
+
+export type Handlers<Ops> = { [Name in keyof Ops]: Handler<Ops[Name]> };
+
+/** Serves each operation at its method and path. */
+export function serve<Ops extends Record<string, Operation>>(router: Router, ops: Ops, handlers: Handlers<Ops>): void {
+  const named = Object.entries<Operation>(ops);
+  for (const path of new Set(named.map(([, { path }]) => path))) {
+    const methods = (which: (operation: Operation) => boolean) =>
+      Object.fromEntries(
+        named
+          .filter(([, operation]) => operation.path === path && which(operation))
+          .map(([name, operation]) => [operation.method, answering(operation, handlers[name] as AnyHandler)]),
+      );
+    const canSucceed = ({ answer, list }: Operation) => (answer ?? list) !== undefined;
+    route(
+      router,
+      path.replace('{id}', ':id'),
+      methods(canSucceed),
+      methods((operation) => !canSucceed(operation)),
+    );
+  }
+}
+
+// That its request and its answer are those of its operation was checked where it was declared.
+type AnyHandler = (asked: Asked, page: PageRequest | null) => Promise<unknown>;
+
 const NOTHING = z.strictObject({});
 
-/** Takes neither query nor body. */
-export function plain(run: Handler): Handler {
-  return withBody(NOTHING, (_body, req, res) => run(req, res));
-}
-
-export function withQuery<Schema extends z.ZodObject>(
-  schema: Schema,
-  run: (query: z.output<Schema>, req: Request, res: Response) => void | Promise<void>,
-  aliases?: Record<string, string>,
-): Handler {
-  return (req, res) => run(parseQuery(schema, req, aliases), req, res);
-}
-
-export function withBody<Schema extends z.ZodObject>(
-  schema: Schema,
-  run: (body: z.output<Schema>, req: Request, res: Response) => void | Promise<void>,
-): Handler {
+function answering(operation: Operation, run: AnyHandler): MethodHandler {
+  const { method, path, list, status = 200 } = operation;
   return async (req, res) => {
-    parseQuery(NOTHING, req);
+    const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body the message is about the fields that are missing.
-    const body = parseBody(schema, hasBody(req) ? await readJson(req, res) : {});
-    await run(body, req, res);
+    const body = parseBody(operation.body ?? NOTHING, hasBody(req) ? await readJson(req, res) : {});
+    const asked: Asked = { id: req.params.id, query, body, caller: callerOf(req, res) };
+    if (list) {
+      const page = (await run(asked, pageRequest(path, query as ListQuery))) as PageOf<unknown>;
+      setPaging(req, res, path, query as ListQuery, page);
+      sendTagged(req, res, page.rows);
+      return;
+    }
+    const answer = await run(asked, null);
+    if (operation.holdsSecret) res.setHeader('Cache-Control', 'no-store');
+    if (method === 'GET') sendTagged(req, res, answer);
+    else sendJson(res, status, answer);
   };
 }
 

@@ -10,6 +10,7 @@ interface Problem {
 const PROBLEMS: Record<RefusalKind, Problem> = {
   invalid_request: { status: 400 },
   management_token_refused: { status: 401 },
+  too_many_attempts: { status: 429 },
   not_found: { status: 404 },
   name_taken: { status: 409 },
   token_for_inactive_project: { status: 400, code: 'project_inactive' },
@@ -34,8 +35,11 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   upstream_timeout: { status: 504 },
 };
 
-export const statusOf = (refusal: Refusal): number => PROBLEMS[refusal.kind].status;
-export const codeOf = (refusal: Refusal): string => PROBLEMS[refusal.kind].code ?? refusal.kind;
+/** What a refusal of this kind becomes. */
+export const problemOf = (kind: RefusalKind): Required<Problem> => ({ code: kind, ...PROBLEMS[kind] });
+
+export const statusOf = (refusal: Refusal): number => problemOf(refusal.kind).status;
+export const codeOf = (refusal: Refusal): string => problemOf(refusal.kind).code;
 
 /** Any error as a refusal fit for a client; what it was before is the cause, for the log. */
 export function asRefusal(error: unknown): Refusal {

@@ -1,4 +1,4 @@
-/** One node:http server: /v1 goes straight to the proxy, everything else to the Express app. */
+/** A listener, one node:http server: /v1 goes straight to the proxy, everything else to the Express app. */
 import {
   createServer,
   type IncomingMessage,
@@ -17,7 +17,8 @@ import { isProxied, type Proxy, REFUSAL_HEADERS } from './proxy.js';
 import { headersTooLarge, LARGEST_HEADERS, LONGEST_TARGET, methodNotAllowed, targetNotPlain } from './shape.js';
 
 export interface ServerOptions {
-  proxy: Pick<Proxy, 'handle' | 'refuse'>;
+  /** Null where /v1 is not served. */
+  proxy: Pick<Proxy, 'handle' | 'refuse'> | null;
   app: RequestListener;
   clock: Clock;
   maxConnections: number;
@@ -48,7 +49,7 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
     // A client that keeps its connection would lose the request it sends just as we close. Not as a header set
     // in advance: Node would then keep only the last of each repeated field of the answer.
     if (isDraining()) res.shouldKeepAlive = false;
-    if (isProxied(target)) proxy.handle(req, res, expectsContinue);
+    if (proxy && isProxied(target)) proxy.handle(req, res, expectsContinue);
     else if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res);
     else if (isPath(target)) app(req, res);
     else sendProblem(res, targetNotPlain(), requestIdOf(req.headers['x-request-id']), REFUSAL_HEADERS);
@@ -57,7 +58,7 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
     serve(req, res, false);
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    if (isProxied(req.url ?? '')) {
+    if (proxy && isProxied(req.url ?? '')) {
       serve(req, res, true); // It says "continue" itself, once the request is admitted.
       return;
     }
@@ -86,7 +87,7 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
         refuseInTurn(socket, refusal);
       });
     // In the middle of an answer words of ours would be taken for its body.
-    else if (current.headersSent || !proxy.refuse(current, refusal)) socket.destroy();
+    else if (current.headersSent || !proxy?.refuse(current, refusal)) socket.destroy();
   };
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     // The client is gone, perhaps in the middle of its request.

@@ -45,5 +45,6 @@ function parse<Schema extends z.ZodObject>(
 
 function descriptionOf(field: z.ZodType | undefined): string {
   if (field?.description !== undefined) return field.description;
-  return field instanceof z.ZodOptional ? descriptionOf(field.unwrap() as z.ZodType) : 'something else';
+  const isWrapper = field instanceof z.ZodOptional || field instanceof z.ZodDefault;
+  return isWrapper ? descriptionOf(field.unwrap() as z.ZodType) : 'something else';
 }

@@ -2,7 +2,7 @@
 import type * as z from 'zod';
 import type { WireProject, WireToken } from '../api/contract.js';
 import type * as schemas from '../api/schemas.js';
-import type { PageRequest, Position, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
+import type { PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
 import type { Project } from '../core/token.js';
@@ -83,37 +83,6 @@ export function tokenSort(written: string): TokenSort {
   return { field: SORT_FIELDS[descending ? written.slice(1) : written] ?? 'createdAt', descending };
 }
 
-const DEFAULT_LIMIT = 100;
-
-/** @param list what is listed in which order; a cursor of another list makes no sense in this one. */
-export function pageRequest(
-  query: { limit?: number | undefined; cursor?: string | undefined },
-  list: string,
-): PageRequest {
-  return {
-    limit: query.limit ?? DEFAULT_LIMIT,
-    after: query.cursor === undefined ? null : positionOf(query.cursor, list),
-  };
-}
-
-export function cursorOf(position: Position, list: string): string {
-  return Buffer.from(JSON.stringify([list, position.value, position.id])).toString('base64url');
-}
-
-function positionOf(cursor: string, list: string): Position {
-  const parts = parsedCursor(cursor);
-  if (Array.isArray(parts) && parts.length === 3) {
-    const [of, value, id] = parts as unknown[];
-    const isValue = typeof value === 'string' || Number.isSafeInteger(value);
-    if (of === list && isValue && typeof id === 'string') return { value: value as string | number, id };
-  }
-  throw new Refusal('invalid_request', 'cursor must be the cursor of a Link header of the same list');
-}
-
-function parsedCursor(cursor: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
-  } catch {
-    return null;
-  }
+export function wirePage<Item, Wire>(page: PageOf<Item>, wire: (item: Item) => Wire): PageOf<Wire> {
+  return { ...page, rows: page.rows.map(wire) };
 }

@@ -1,5 +1,6 @@
 /** A whole daemon in this process, on a temporary SQLite file and a free port. */
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
 import { createLog } from '../../daemon/log.js';
 import { TestClock } from './clock.js';
+import { expectDescribed } from './description.js';
 
 export const MANAGEMENT_TOKEN = 'management-token-of-the-tests';
 export const UPSTREAM_KEY = 'sk-upstream-canary-0123456789abcdef';
@@ -25,6 +27,8 @@ export interface TestAnswer {
 
 export interface TestDaemon {
   url: string;
+  /** Where /manage is served: `url`, unless `MANAGEMENT_LISTEN_ADDR` says otherwise. */
+  managementUrl: string;
   daemon: Daemon;
   clock: TestClock;
   /** The folder of the database. */
@@ -33,7 +37,7 @@ export interface TestDaemon {
   /** Every log line so far. */
   logged: string[];
   ended: RequestEnded[];
-  /** A management call, with the right token unless `headers` say otherwise. */
+  /** A management call, with the right token unless `headers` say otherwise. Fails when the answer is not as described. */
   manage(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<TestAnswer>;
   createProject(fields?: Partial<{ name: string; api_key: string }>): Promise<WireProject>;
   createToken(projectId: string, fields?: Record<string, unknown>): Promise<WireTokenCreated>;
@@ -82,10 +86,12 @@ export async function startDaemon({
     version: '0.1.0',
     onEnded: (request) => ended.push(request),
   });
-  const url = `http://127.0.0.1:${(daemon.server.address() as AddressInfo).port}`;
+  const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = urlOf(daemon.server);
+  const managementUrl = daemon.managementServer ? urlOf(daemon.managementServer) : url;
 
   const manage: TestDaemon['manage'] = async (method, path, body, headers = {}) => {
-    const response = await fetch(url + path, {
+    const response = await fetch(managementUrl + path, {
       method,
       headers: {
         authorization: `Bearer ${MANAGEMENT_TOKEN}`,
@@ -95,11 +101,13 @@ export async function startDaemon({
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    return {
+    const answer: TestAnswer = {
       status: response.status,
       headers: response.headers,
       body: text === '' ? null : (JSON.parse(text) as unknown),
     };
+    expectDescribed(method, path, answer);
+    return answer;
   };
   const expectStatus = async (answer: Promise<TestAnswer>, status: number) => {
     const got = await answer;
@@ -109,6 +117,7 @@ export async function startDaemon({
 
   return {
     url,
+    managementUrl,
     daemon,
     clock,
     dir,

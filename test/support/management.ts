@@ -4,6 +4,7 @@ import { request } from 'node:http';
 import type { WireProblem } from '../../daemon/api/contract.js';
 import type { Bind } from '../../daemon/store/sql/database.js';
 import { MANAGEMENT_TOKEN, type TestAnswer, type TestDaemon } from './daemon.js';
+import { expectDescribed } from './description.js';
 
 /** Checks that an answer is a problem of this status and code, in the shape all have, and gives its `error`. */
 export function problemOf(answer: TestAnswer, status: number, code: string): string {
@@ -36,19 +37,23 @@ export async function pagesOf<Item>(daemon: TestDaemon, path: string): Promise<I
 }
 
 /** A request with headers that fetch would refuse or repair. `undefined` leaves the management token out. */
-export function rawRequest(
-  daemon: TestDaemon,
-  { method = 'GET', path, headers = {}, body }: RawRequest,
-): Promise<TestAnswer & { text: string }> {
+export async function rawRequest(daemon: TestDaemon, asked: RawRequest): Promise<RawAnswer> {
+  const answer = await sent(daemon.managementUrl, asked);
+  expectDescribed(asked.method ?? 'GET', asked.path, answer);
+  return answer;
+}
+
+function sent(url: string, { method, path, headers = {}, body, localAddress }: RawRequest): Promise<RawAnswer> {
+  const all: Record<string, string | undefined> = {
+    authorization: `Bearer ${MANAGEMENT_TOKEN}`,
+    // Node declares no length for a DELETE, and the body would be taken for the next request.
+    ...(body !== undefined && !headers['transfer-encoding'] && { 'content-length': String(Buffer.byteLength(body)) }),
+    ...headers,
+  };
+  const given = Object.entries(all).filter((header): header is [string, string] => header[1] !== undefined);
+  const options = { method, path, headers: Object.fromEntries(given), agent: false as const, localAddress };
   return new Promise((resolve, reject) => {
-    const all: Record<string, string | undefined> = {
-      authorization: `Bearer ${MANAGEMENT_TOKEN}`,
-      // Node declares no length for a DELETE, and the body would be taken for the next request.
-      ...(body !== undefined && !headers['transfer-encoding'] && { 'content-length': String(Buffer.byteLength(body)) }),
-      ...headers,
-    };
-    const given = Object.entries(all).filter((header): header is [string, string] => header[1] !== undefined);
-    const sent = request(daemon.url, { method, path, headers: Object.fromEntries(given), agent: false }, (response) => {
+    const outgoing = request(url, options, (response) => {
       const pieces: Buffer[] = [];
       response.on('error', reject);
       response.on('data', (piece: Buffer) => pieces.push(piece));
@@ -62,16 +67,20 @@ export function rawRequest(
         });
       });
     });
-    sent.on('error', reject);
-    sent.end(body);
+    outgoing.on('error', reject);
+    outgoing.end(body);
   });
 }
+
+export type RawAnswer = TestAnswer & { text: string };
 
 export interface RawRequest {
   method?: string;
   path: string;
   headers?: Record<string, string | undefined>;
   body?: string | Buffer;
+  /** Where the request comes from, such as 127.0.0.2. */
+  localAddress?: string;
 }
 
 export interface AuditRow {

@@ -1,0 +1,147 @@
+/**
+ * What the management API can do, declared once: the routes (daemon/http/manage.ts), the OpenAPI
+ * description (daemon/http/openapi.ts) and the tests' check of every answer are made from this list.
+ */
+import * as z from 'zod';
+import * as schemas from './schemas.js';
+
+export interface Operation {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** As OpenAPI writes it; the only variable part is `{id}`. */
+  path: `/manage/${string}`;
+  summary: string;
+  query?: z.ZodObject;
+  /** Other names under which a query name is accepted. */
+  aliases?: Record<string, string>;
+  body?: z.ZodObject;
+  /** Of the success; 200 unless stated. */
+  status?: 200 | 201;
+  /** The success's body. An operation with neither this nor `list` is always refused. */
+  answer?: z.ZodType;
+  /** In place of `answer`: what the success is a page of. */
+  list?: z.ZodType;
+  /** The answer is the only one that ever holds a secret, and nobody may store it. */
+  holdsSecret?: true;
+  /** Kinds of refusal (daemon/core/refusal.ts) beside those that may befall any request. */
+  refusals: readonly string[];
+}
+
+export const operations = {
+  createProject: {
+    method: 'POST',
+    path: '/manage/projects',
+    summary: 'Creates a project.',
+    body: schemas.projectCreate,
+    status: 201,
+    answer: schemas.project,
+    refusals: ['name_taken'],
+  },
+  listProjects: {
+    method: 'GET',
+    path: '/manage/projects',
+    summary: 'Lists projects, the newest first.',
+    query: schemas.projectQuery,
+    list: schemas.project,
+    refusals: [],
+  },
+  readProject: {
+    method: 'GET',
+    path: '/manage/projects/{id}',
+    summary: 'Shows a project.',
+    answer: schemas.project,
+    refusals: ['not_found'],
+  },
+  updateProject: {
+    method: 'PATCH',
+    path: '/manage/projects/{id}',
+    summary: 'Changes the name or the upstream key of a project, deactivates or reactivates it.',
+    body: schemas.projectPatch,
+    answer: schemas.project,
+    refusals: ['not_found', 'name_taken'],
+  },
+  deleteProject: {
+    method: 'DELETE',
+    path: '/manage/projects/{id}',
+    summary: 'Always refused, whether or not there is such a project: projects are deactivated instead.',
+    refusals: ['method_not_allowed'],
+  },
+  revokeTokensOfProject: {
+    method: 'POST',
+    path: '/manage/projects/{id}/tokens/revoke',
+    summary: 'Revokes every token of a project. Counts those that were not revoked already.',
+    answer: schemas.tokensRevoked,
+    refusals: ['not_found'],
+  },
+  createToken: {
+    method: 'POST',
+    path: '/manage/tokens',
+    summary: 'Issues a token, for 24 hours unless a duration is given. Its secret is in this answer only.',
+    body: schemas.tokenCreate,
+    status: 201,
+    answer: schemas.tokenCreated,
+    holdsSecret: true,
+    refusals: ['not_found', 'token_for_inactive_project'],
+  },
+  listTokens: {
+    method: 'GET',
+    path: '/manage/tokens',
+    summary: 'Lists tokens.',
+    query: schemas.tokenQuery,
+    aliases: { projectId: 'project_id' }, // As the older Go implementation's clients write it.
+    list: schemas.token,
+    refusals: [],
+  },
+  lookUpToken: {
+    method: 'POST',
+    path: '/manage/tokens/lookup',
+    summary: 'Shows the token that a secret belongs to. The secret is neither logged nor audited.',
+    body: schemas.tokenLookup,
+    answer: schemas.token,
+    refusals: ['not_found'],
+  },
+  readToken: {
+    method: 'GET',
+    path: '/manage/tokens/{id}',
+    summary: 'Shows a token.',
+    answer: schemas.token,
+    refusals: ['not_found'],
+  },
+  updateToken: {
+    method: 'PATCH',
+    path: '/manage/tokens/{id}',
+    summary: 'Revokes or reactivates a token, in whatever state it is.',
+    body: schemas.tokenPatch,
+    answer: schemas.token,
+    refusals: ['not_found'],
+  },
+  revokeToken: {
+    method: 'DELETE',
+    path: '/manage/tokens/{id}',
+    summary: 'Revokes a token. Doing it again succeeds.',
+    answer: schemas.message,
+    refusals: ['not_found'],
+  },
+  readMigrations: {
+    method: 'GET',
+    path: '/manage/migrations',
+    summary: 'Shows which migrations are applied and which are pending.',
+    answer: schemas.migrations,
+    refusals: [],
+  },
+  migrateUp: {
+    method: 'POST',
+    path: '/manage/migrations/up',
+    summary: 'Applies the pending migrations.',
+    answer: schemas.migrations,
+    refusals: [],
+  },
+  describeApi: {
+    method: 'GET',
+    path: '/manage/openapi.json',
+    summary: 'This description.',
+    answer: z.record(z.string(), z.unknown()),
+    refusals: [],
+  },
+} as const satisfies Record<string, Operation>;
+
+export type Operations = typeof operations;

@@ -1,0 +1,26 @@
+import type { AuditRecord } from '../../daemon/core/audit.js';
+import type { ChangeTransaction, RecordStore } from '../../daemon/core/ports.js';
+
+/** Keeps audit records by transaction; a transaction commits when `held` does, and fails with it. */
+export class AuditSink implements Pick<RecordStore, 'change'> {
+  readonly transactions: AuditRecord[][] = [];
+  held: Promise<void> = Promise.resolve();
+
+  get records(): AuditRecord[] {
+    return this.transactions.flat();
+  }
+
+  async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
+    const records: AuditRecord[] = [];
+    const tx: Pick<ChangeTransaction, 'recordAudit'> = {
+      recordAudit(record) {
+        records.push(record);
+        return Promise.resolve();
+      },
+    };
+    const result = await work(tx as ChangeTransaction);
+    await this.held;
+    this.transactions.push(records);
+    return result;
+  }
+}
