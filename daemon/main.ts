@@ -1,4 +1,5 @@
 /** `llmp daemon`: read the settings, compose, listen, stop on a signal. */
+import type { Server } from 'node:http';
 import { isatty } from 'node:tty';
 import { reloaded } from '../config/reload.js';
 import { asLines, describeSettings, type Loaded, loadSettings, SettingsError } from '../config/settings.js';
@@ -77,7 +78,12 @@ async function serve(read: () => Loaded): Promise<number> {
   const starting = startDaemon({ settings, log, clock: realClock, version: readVersion() });
   reloadOnHangUp({ starting, log, loaded, read });
   const daemon = await starting;
-  log.info('listening', { address: addressOf(daemon), version: readVersion() });
+  const { server, managementServer } = daemon;
+  log.info('listening', {
+    address: addressOf(server),
+    ...(managementServer && { management: addressOf(managementServer) }),
+    version: readVersion(),
+  });
 
   const code = await Promise.race([signalled, crashed]);
   await daemon.stop();
@@ -124,7 +130,7 @@ function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
 }
 
 /** Where it listens: with port 0, the one it was given. */
-function addressOf({ server }: Daemon): string | null {
+function addressOf(server: Server): string | null {
   const address = server.address();
   if (address === null || typeof address === 'string') return address;
   return `${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;

@@ -47,8 +47,13 @@ describe('the openai package, with a withering token in place of the key', () =>
   it('gets a chat completion as a stream', async () => {
     const stream = await openai.chat.completions.create({ model: 'gpt-test', messages, stream: true });
     const pieces: string[] = [];
-    for await (const { choices } of stream) pieces.push(choices[0]?.delta.content ?? '');
+    let finished: string | null | undefined;
+    for await (const { choices } of stream) {
+      if (choices[0]?.delta.content) pieces.push(choices[0].delta.content);
+      finished = choices[0]?.finish_reason;
+    }
     expect(pieces).to.deep.equal(['Hel', 'lo ', 'wörld']);
+    expect(finished).to.equal('stop');
   });
 
   it('leaves a stream halfway, and the provider hears of it', async () => {
