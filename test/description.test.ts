@@ -1,3 +1,4 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
 import * as z from 'zod';
 import type { WireProject } from '../daemon/api/contract.js';
@@ -41,6 +42,14 @@ describe('the description of the management API', () => {
     const headers = { authorization: undefined };
     const refused = await rawRequest(daemon, { path: '/manage/openapi.json', headers });
     problemOf(refused, 401, 'management_token_refused');
+  });
+
+  it('is valid by the schema of OpenAPI itself', async () => {
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate(structuredClone(DESCRIPTION) as unknown as Record<string, unknown>);
+    expect(errors ?? []).to.deep.equal([]);
+    expect(valid).to.equal(true);
+    expect(validator.version).to.equal('3.1');
   });
 
   it('names every operation there is, and each once', () => {
