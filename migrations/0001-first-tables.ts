@@ -51,29 +51,23 @@ export const firstTables: Migration = {
       },
       inTransaction,
     );
-    // One for each way a list can be sorted. The usual two hold all that a state depends on as well, so that a page
-    // of a state is found among a million tokens without reading their rows.
+    // One for each way a list can be sorted. The usual ones hold all that a state depends on as well, so that a page
+    // of a state is found, and all of it counted, among a million tokens without reading their rows.
     const ofState = ['is_active', 'expires_at', 'project_id', 'max_requests', 'request_count'];
-    const sorted = {
-      created_at: ofState,
-      expires_at: ofState.filter((column) => column !== 'expires_at'),
-      last_used_at: [],
-      request_count: [],
-      name: [],
+    const without = (known: string) => ofState.filter((column) => column !== known);
+    const indexes: Record<string, string[]> = {
+      created_at: ['created_at', 'id', ...ofState],
+      expires_at: ['expires_at', 'id', ...without('expires_at')],
+      last_used_at: ['last_used_at', 'id'],
+      request_count: ['request_count', 'id'],
+      name: ['name', 'id'],
+      project: ['project_id', 'created_at', 'id', ...without('project_id')],
+      state: [...ofState, 'id'],
+      name_folded: ['name_folded', 'id'], // To search in.
     };
-    for (const [column, others] of Object.entries(sorted)) {
-      await queryInterface.addIndex('tokens', [column, 'id', ...others], {
-        ...inTransaction,
-        name: `tokens_${column}`,
-      });
+    for (const [name, columns] of Object.entries(indexes)) {
+      await queryInterface.addIndex('tokens', columns, { ...inTransaction, name: `tokens_${name}` });
     }
-    await queryInterface.addIndex('tokens', ['project_id', 'created_at', 'id'], {
-      ...inTransaction,
-      name: 'tokens_project',
-    });
-    // All that a state depends on, and all that a search by name reads: a million tokens are counted without their rows.
-    await queryInterface.addIndex('tokens', [...ofState, 'id'], { ...inTransaction, name: 'tokens_state' });
-    await queryInterface.addIndex('tokens', ['name_folded', 'id'], { ...inTransaction, name: 'tokens_name_folded' });
 
     await queryInterface.createTable(
       'instances',

@@ -31,6 +31,7 @@ interface List<Row, Item> {
   page: PageRequest;
   /** Says which way to take to a page of `total` rows; SQLite, left to itself, collects and sorts all of them. */
   hint?(total: number): string;
+  countHint?: string;
   rowOf(row: Row): Item;
   positionOf(row: Row): Position;
 }
@@ -39,7 +40,7 @@ interface List<Row, Item> {
 export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {
   const { columns, from, where, sortColumn, idColumn, page } = list;
   const [counted] = await on.select<{ total: number | string }>(
-    `SELECT COUNT(*) AS total FROM ${from} ${where.sql}`,
+    `SELECT COUNT(*) AS total FROM ${from} ${list.countHint ?? ''} ${where.sql}`,
     where.bind,
   );
   const total = Number(counted?.total ?? 0);

@@ -77,11 +77,12 @@ const IN_STATE: Record<TokenState, string> = {
   revoked: 't.is_active = $no',
   expired: 't.is_active = $yes AND t.expires_at <= $now',
   project_inactive: `${ALIVE} AND NOT ${OF_ACTIVE_PROJECT}`,
-  rate_limited: `${ALIVE} AND ${OF_ACTIVE_PROJECT} AND t.max_requests > 0 AND t.request_count >= t.max_requests`,
+  rate_limited: `${ALIVE} AND t.max_requests > 0 AND t.request_count >= t.max_requests AND ${OF_ACTIVE_PROJECT}`,
   active: `${ALIVE} AND ${OF_ACTIVE_PROJECT} AND (t.max_requests = 0 OR t.request_count < t.max_requests)`,
 };
 
 const FEW = 1_000;
+const OF_PROJECT = 'INDEXED BY tokens_project';
 
 export function listTokens(
   on: Reader,
@@ -100,8 +101,11 @@ export function listTokens(
     descending: sort.descending,
     page,
     // Walks the index that is in the order wanted, but where a project or a rare name leaves little to collect.
-    hint: (total) =>
-      filter.projectId === undefined && (filter.text === undefined || total > FEW) ? `INDEXED BY tokens_${column}` : '',
+    hint: (total) => {
+      if (filter.projectId !== undefined) return sort.field === 'createdAt' ? OF_PROJECT : '';
+      return filter.text === undefined || total > FEW ? `INDEXED BY tokens_${column}` : '';
+    },
+    countHint: filter.projectId === undefined ? '' : OF_PROJECT,
     rowOf,
     positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
   });
