@@ -46,7 +46,9 @@ describe('the description of the management API', () => {
 
   it('is valid by the schema of OpenAPI itself', async () => {
     const validator = new Validator();
-    const { valid, errors } = await validator.validate(structuredClone(DESCRIPTION) as unknown as Record<string, unknown>);
+    const { valid, errors } = await validator.validate(
+      structuredClone(DESCRIPTION) as unknown as Record<string, unknown>,
+    );
     expect(errors ?? []).to.deep.equal([]);
     expect(valid).to.equal(true);
     expect(validator.version).to.equal('3.1');
