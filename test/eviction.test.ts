@@ -1,8 +1,13 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { Admission } from '../daemon/core/admission.js';
 import type { Caller } from '../daemon/core/audit.js';
+import type { KnownToken } from '../daemon/core/ports.js';
 import { Registry } from '../daemon/core/registry.js';
+import { mintSecret } from '../daemon/core/token.js';
 import { openStores, type Stores } from '../daemon/store/open.js';
 import { Migrator } from '../migrations/migrator.js';
 import { TestClock } from './support/clock.js';
@@ -10,6 +15,26 @@ import { recordingLog, temporaryFolder } from './support/daemon.js';
 
 const MOST = 20;
 const CAP = 64; // A lease of 4 at first: units are held that must not be lost.
+/** What the database would say of an unlimited token. */
+const knownToken = (digest: string): KnownToken => ({
+  token: {
+    id: createHash('md5').update(digest).digest('hex'),
+    projectId: 'one',
+    name: null,
+    isActive: true,
+    expiresAtMs: Infinity,
+    maxRequests: 0,
+    requestCount: 0,
+    cacheHitCount: 0,
+    createdAtMs: 0,
+    lastUsedAtMs: null,
+    obfuscated: 'sk-wt-0000…0000',
+  },
+  reserved: 0,
+  projectIsActive: true,
+  upstreamKey: `sk-upstream-${digest.slice(0, 4)}`,
+});
+
 const operator: Caller = { actor: 'system', requestId: null, clientIp: null, reason: null };
 
 describe('admission remembers a bounded number of tokens', () => {
@@ -64,6 +89,28 @@ describe('admission remembers a bounded number of tokens', () => {
     expect(reserved - counted, 'units held by tokens that are remembered').to.be.at.most(4 * admission.size.accounts);
     await admission.retire();
     expect(await totals()).to.deep.equal({ counted, reserved: counted });
+  });
+
+  it('and 300,000 live tokens take no more than the 100,000 it remembers', async function () {
+    this.timeout(120_000);
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const unbounded = new Admission({
+      lookup: { byDigest: (digest) => Promise.resolve(knownToken(digest)) },
+      ledger: stores.ledger,
+      clock,
+      log: recordingLog().log,
+      instanceId: 'one',
+      staleLimitMs: 1,
+    });
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let n = 0; n < 300_000; n++) unbounded.finish(await unbounded.admit(mintSecret()));
+    collect();
+    const bytes = (process.memoryUsage().heapUsed - before) / unbounded.size.accounts;
+    expect(unbounded.size.accounts).to.be.within(90_000, 110_000);
+    // About 1,100; much more would mean that something of every request stays.
+    expect(bytes, 'bytes a remembered token').to.be.within(200, 2_500);
   });
 
   it('but never one with a request in flight', async () => {

@@ -25,7 +25,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   'daemon/demo': {
     folders: ['daemon/demo', 'daemon/compose', 'daemon/core', 'config'],
-    packages: [],
+    packages: ['ws'],
   },
   cli: {
     folders: ['cli', 'daemon/api', 'config'],

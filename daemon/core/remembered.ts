@@ -9,15 +9,18 @@ const MISSING_FOR_MS = 5_000;
 const EVICTION_STEPS = 64;
 
 /**
- * Accounts by digest and by token id, and the digests that are no token's. Bounded by count: a second
- * chance eviction (a Map keeps insertion order, and its front is where the hand stands) that costs the
- * hot path one flag.
+ * Accounts by digest and by token id, and the digests that are no token's. Bounded by count, by a second
+ * chance: a hand goes round, takes what was not used since it last came by, and clears the flag of what was. That
+ * costs the hot path one flag. The hand is an iterator that is kept, for a Map finds its first entry the more
+ * slowly the more were deleted in front of it.
  */
 export class Remembered {
   readonly #clock: Clock;
   readonly #byDigest = new Map<string, Account>();
   readonly #byTokenId = new Map<string, Account>();
   readonly #missing = new Map<string, number>();
+  #hand: Iterator<Account> = this.#byDigest.values();
+  #oldestMissing: Iterator<string> = this.#missing.keys();
   readonly #mostAccounts: number;
 
   constructor(clock: Clock, mostAccounts = MOST_ACCOUNTS) {
@@ -59,10 +62,7 @@ export class Remembered {
 
   setMissing(digest: string): void {
     // All live equally long, so the oldest is the first to lapse.
-    if (this.#missing.size >= MOST_MISSING) {
-      const [oldest] = this.#missing.keys();
-      if (oldest !== undefined) this.#missing.delete(oldest);
-    }
+    if (this.#missing.size >= MOST_MISSING) this.#dropOldestMissing();
     this.#missing.set(digest, this.#clock.monotonic() + MISSING_FOR_MS);
   }
 
@@ -70,20 +70,38 @@ export class Remembered {
     this.#missing.delete(digest);
   }
 
+  #dropOldestMissing(): void {
+    let oldest = this.#oldestMissing.next();
+    if (oldest.done) {
+      this.#oldestMissing = this.#missing.keys();
+      oldest = this.#oldestMissing.next();
+    }
+    if (!oldest.done) this.#missing.delete(oldest.value);
+  }
+
   #evict(newest: Account): Account[] {
     const holding: Account[] = [];
     for (let step = 0; step < EVICTION_STEPS && this.#byDigest.size > this.#mostAccounts; step++) {
-      const [oldest] = this.#byDigest.values();
-      if (oldest === undefined) break;
-      this.#byDigest.delete(oldest.digest);
-      if (oldest === newest || oldest.recentlyUsed || oldest.isBusy) {
-        if (!oldest.recentlyUsed && oldest.units > 0 && oldest.inFlight.size === 0) holding.push(oldest);
-        oldest.recentlyUsed = false;
-        this.#byDigest.set(oldest.digest, oldest);
-      } else {
-        this.#byTokenId.delete(oldest.tokenId);
+      const account = this.#underHand();
+      if (account === newest || account.recentlyUsed) {
+        account.recentlyUsed = false;
+      } else if (!account.isBusy) {
+        this.#byDigest.delete(account.digest);
+        this.#byTokenId.delete(account.tokenId);
+      } else if (account.units > 0 && account.inFlight.size === 0) {
+        holding.push(account);
       }
     }
     return holding;
+  }
+
+  /** Moves the hand on. There is always an account: the newest at least. */
+  #underHand(): Account {
+    let next = this.#hand.next();
+    if (next.done) {
+      this.#hand = this.#byDigest.values();
+      next = this.#hand.next();
+    }
+    return next.value as Account;
   }
 }

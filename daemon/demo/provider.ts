@@ -1,8 +1,9 @@
 /** A stand-in for the provider that runs on this machine: it quotes what it is asked, word by word if that is wanted. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
+import { WebSocketServer } from 'ws';
 import { completion, json, models, problem, streamChat, uploadedFile } from './answers.js';
 
 // Long enough to be seen, short enough not to be waited for.
@@ -18,6 +19,7 @@ export async function startStandIn(key: string): Promise<StandIn> {
   const server = createServer((req, res) => {
     serve(key, req, res).catch(() => res.destroy());
   });
+  const realtime = echo(key, server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, '127.0.0.1', resolve);
@@ -26,12 +28,34 @@ export async function startStandIn(key: string): Promise<StandIn> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stop: () =>
       new Promise((resolve) => {
+        for (const client of realtime.clients) client.terminate();
         server.close(() => {
           resolve();
         });
         server.closeAllConnections();
       }),
   };
+}
+
+const LARGEST_MESSAGE_BYTES = 1024 * 1024;
+
+/** /v1/realtime sends back what it is sent. */
+function echo(key: string, server: Server): WebSocketServer {
+  const realtime = new WebSocketServer({
+    server,
+    path: '/v1/realtime',
+    maxPayload: LARGEST_MESSAGE_BYTES,
+    verifyClient: ({ req }: { req: IncomingMessage }) => req.headers.authorization === `Bearer ${key}`,
+  });
+  realtime.on('connection', (client) => {
+    client.on('error', () => {
+      client.terminate();
+    });
+    client.on('message', (message, isBinary) => {
+      client.send(message, { binary: isBinary });
+    });
+  });
+  return realtime;
 }
 
 async function serve(key: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
