@@ -27,6 +27,11 @@ export class TestClock implements Clock {
     return Math.floor(this.#wallStartMs + this.monotonic());
   }
 
+  /** How many timers wait. */
+  get pending(): number {
+    return this.#timers.size;
+  }
+
   after(ms: number, action: () => void): () => void {
     const timer = { dueMs: this.monotonic() + ms, action };
     this.#timers.add(timer);

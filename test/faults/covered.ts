@@ -1,0 +1,10 @@
+/** Lists the ids of the matrix with what stands for each: how many tests, or a line of README.md. Exits 1 when one has neither. */
+import { uncovered, whatCovers } from './support/coverage.js';
+
+const coverage = await whatCovers();
+for (const { id, tests, reason } of coverage) {
+  console.log(`${id}  ${tests.length > 0 ? `${tests.length} tests` : (reason ?? 'nothing')}`);
+}
+const missing = uncovered(coverage);
+console.log(`${coverage.length - missing.length} of ${coverage.length} rows are covered`);
+if (missing.length > 0) process.exitCode = 1;

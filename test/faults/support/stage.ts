@@ -1,0 +1,319 @@
+/**
+ * The stage for a fault: a raw client, the daemon, a scripted upstream, canary secrets, and a clock that is moved. After
+ * every case the invariants are checked, whatever the case itself looked at.
+ */
+import { expect } from 'chai';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Environment } from '../../../config/settings.js';
+import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
+import type { RequestEnded } from '../../../daemon/core/events.js';
+import { isProxied } from '../../../daemon/http/proxy.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+import { type Fields, head, type RawAnswer, RawClient } from '../../support/raw.js';
+import { type Exchange, ScriptedUpstream } from './upstream.js';
+import { type Message, readMessage, valuesOf } from './wire.js';
+
+const MOST_KEPT = 1024 * 1024;
+
+/** What a client received, byte for byte. */
+interface Transcript {
+  bytes: Buffer;
+  isKept: boolean;
+  /** The connection ended in an orderly way, which ends an answer without a length. */
+  hasEnded: boolean;
+}
+
+export interface StageOptions {
+  env?: Environment;
+}
+
+export class Stage {
+  upstream!: ScriptedUpstream;
+  daemon!: TestDaemon;
+  project!: WireProject;
+  /** A fresh one for each case. */
+  token!: WireTokenCreated;
+  /** Set by a case whose upstream itself sends the secrets back: then they may stand in the answer, and nowhere else. */
+  upstreamEchoesSecrets = false;
+  #clients: RawClient[] = [];
+  #transcripts: Transcript[] = [];
+  #tokens: WireTokenCreated[] = [];
+  #proxied = 0;
+  /** The daemon's ends of connections. */
+  readonly #served = new Set<Socket>();
+  /** Of the clients' ends. */
+  readonly #ports = new Set<number>();
+  #timersBefore = 0;
+  #logBefore = 0;
+
+  constructor(private readonly options: StageOptions) {}
+
+  async open(): Promise<void> {
+    this.upstream = await new ScriptedUpstream().listen();
+    this.daemon = await startDaemon({ upstream: this.upstream.url, env: this.options.env ?? {} });
+    this.project = await this.daemon.createProject();
+    const count = (req: IncomingMessage) => {
+      if (isProxied(req.url ?? '')) this.#proxied += 1;
+    };
+    this.daemon.daemon.server
+      .on('request', count)
+      .on('checkContinue', count)
+      .on('connection', (socket: Socket) => {
+        this.#served.add(socket);
+        socket.once('close', () => this.#served.delete(socket));
+      });
+  }
+
+  async begin(): Promise<void> {
+    this.upstream.begin();
+    this.upstreamEchoesSecrets = false;
+    this.#clients = [];
+    this.#ports.clear();
+    this.#transcripts = [];
+    this.#tokens = [];
+    this.#proxied = 0;
+    this.daemon.ended.length = 0;
+    this.token = await this.issue();
+    await this.daemon.daemon.admission.between(() => Promise.resolve());
+    this.#timersBefore = this.daemon.clock.pending;
+    this.#logBefore = this.daemon.logged.length;
+  }
+
+  async close(): Promise<void> {
+    await this.daemon.stop();
+    await this.upstream.stop();
+  }
+
+  get secret(): string {
+    return this.token.token;
+  }
+
+  /** Another token of the stage's project, or of the one that `fields` name. */
+  async issue(fields: Record<string, unknown> = {}): Promise<WireTokenCreated> {
+    const token = await this.daemon.createToken(this.project.id, fields);
+    this.#tokens.push(token);
+    return token;
+  }
+
+  /** A connection to the daemon, closed after the case. */
+  async client(bytes?: string | Buffer): Promise<RawClient> {
+    const client = await RawClient.to(this.daemon.url);
+    const transcript: Transcript = { bytes: Buffer.alloc(0), isKept: true, hasEnded: false };
+    client.socket.on('data', (piece: Buffer) => {
+      transcript.isKept &&= transcript.bytes.length + piece.length <= MOST_KEPT;
+      if (transcript.isKept) transcript.bytes = Buffer.concat([transcript.bytes, piece]);
+    });
+    client.socket.on('end', () => {
+      transcript.hasEnded = true;
+    });
+    this.#clients.push(client);
+    this.#ports.add(client.socket.localPort ?? 0);
+    this.#transcripts.push(transcript);
+    if (bytes !== undefined) client.send(bytes);
+    return client;
+  }
+
+  /** The answer to `bytes` on a connection of their own. */
+  async ask(bytes: string | Buffer, method?: string): Promise<RawAnswer> {
+    return (await this.client(bytes)).answer(method);
+  }
+
+  get(fields: Fields = {}, target = '/v1/models'): string {
+    return head(`GET ${target}`, this.secret, fields);
+  }
+
+  post(body: string, fields: Fields = {}, target = '/v1/echo'): string {
+    const length = 'Transfer-Encoding' in fields ? {} : { 'Content-Length': String(body.length) };
+    return head(`POST ${target}`, this.secret, { ...length, ...fields }) + body;
+  }
+
+  async uses(token: WireTokenCreated = this.token): Promise<number> {
+    return (await this.daemon.token(token.id)).request_count;
+  }
+
+  /** Waits until `requests` are admitted and not yet over. */
+  inFlight(requests: number): Promise<void> {
+    return eventually(`${requests} requests in flight`, () => this.daemon.daemon.admission.size.inFlight === requests);
+  }
+
+  /** The record of the only request there was, once it is over. */
+  async onlyEnd(): Promise<RequestEnded> {
+    const { ended } = this.daemon;
+    await eventually('the request is over', () => ended.length > 0);
+    expect(ended, 'records of one request').to.have.lengthOf(1);
+    return ended[0]!;
+  }
+
+  /** Refused before anything was spent: the upstream saw not a byte of it. */
+  async expectNothingSpent(): Promise<void> {
+    expect(Buffer.concat(this.upstream.received).toString('latin1'), 'bytes at the upstream').to.equal('');
+    for (const token of this.#tokens) expect(await this.uses(token), 'uses').to.equal(0);
+  }
+
+  /** After every case. Ends the clients first. */
+  async checkInvariants(): Promise<void> {
+    for (const client of this.#clients) client.destroy();
+    await this.#expectBackWhereItWas();
+    await this.#expectCounted();
+    this.#expectNothingSmuggled();
+    this.#expectHonestAnswers();
+    this.#expectNoSecrets();
+  }
+
+  /** Calls to /manage keep their connections; those of the stage's clients must be gone. */
+  #isServingClients(): boolean {
+    return [...this.#served].some(({ remotePort }) => remotePort !== undefined && this.#ports.has(remotePort));
+  }
+
+  /** I7: sockets and timers return to where they were. */
+  async #expectBackWhereItWas(): Promise<void> {
+    const { daemon } = this.daemon;
+    await eventually('I7: no client connection is left', () => !this.#isServingClients());
+    await eventually('I7: nothing is in flight', () => daemon.admission.size.inFlight === 0);
+    await eventually('I7: no upstream connection is in use', () => {
+      const busy = [...this.upstream.sockets].filter((socket) => {
+        const last = this.upstream.exchanges.findLast((exchange) => exchange.socket === socket);
+        return last !== undefined && !socket.destroyed && !isAnswerWhole(last);
+      });
+      return busy.length === 0;
+    });
+    await daemon.admission.between(() => Promise.resolve());
+    await eventually('I7: no timer is left', () => this.daemon.clock.pending <= this.#timersBefore);
+  }
+
+  /** I1 and I3: no cap exceeded, one outcome for each request. */
+  async #expectCounted(): Promise<void> {
+    await eventually('I3: every request has an outcome', () => this.daemon.ended.length >= this.#proxied);
+    expect(this.daemon.ended.length, 'I3: outcomes').to.equal(this.#proxied);
+    for (const token of this.#tokens) {
+      const { request_count, max_requests } = await this.daemon.token(token.id);
+      const forwarded = this.#forwardedFor(token.id);
+      if (max_requests > 0) expect(request_count, 'I1: uses of a cap').to.be.at.most(max_requests);
+      expect(forwarded, 'I6: requests forwarded for a token').to.be.at.most(request_count);
+    }
+  }
+
+  #forwardedFor(tokenId: string): number {
+    const ids = new Set(
+      this.daemon.ended.filter((ended) => ended.tokenId === tokenId).map(({ requestId }) => requestId),
+    );
+    return new Set(this.upstream.exchanges.filter(({ requestId }) => ids.has(requestId)).map((it) => it.requestId))
+      .size;
+  }
+
+  /** I6: every upstream request is one that was admitted, and is whole HTTP of its own. */
+  #expectNothingSmuggled(): void {
+    expect(this.upstream.violations, 'I6: what the upstream was sent').to.deep.equal([]);
+    const seen = new Map<string, number>();
+    for (const exchange of this.upstream.exchanges) {
+      const { requestId, method } = exchange;
+      const count = (seen.get(requestId) ?? 0) + 1;
+      seen.set(requestId, count);
+      const admitted = this.daemon.ended.filter(
+        (ended) => ended.requestId === requestId && ended.tokenId !== null,
+      ).length;
+      expect(admitted, `I6: ${method} ${exchange.target} belongs to an admitted request`).to.be.at.least(1);
+      const retries = method === 'GET' || method === 'HEAD' ? 1 : 0;
+      expect(count, 'I6: requests at the upstream for one admitted').to.be.at.most(admitted + retries);
+      expect(exchange.all('authorization'), 'I6: the key').to.deep.equal([`Bearer ${UPSTREAM_KEY}`]);
+    }
+  }
+
+  /** I5: what a client was given is what the upstream gave, and whole only if that was whole. */
+  #expectHonestAnswers(): void {
+    for (const transcript of this.#transcripts.filter(({ isKept }) => isKept)) {
+      for (const answer of answersIn(transcript.bytes, (id) => this.#exchangeOf(id)?.method)) {
+        // Only an answer that was forwarded says how long the upstream took.
+        if (valuesOf(answer, 'server-timing').length === 0) continue;
+        const exchange = this.#exchangeOf(valuesOf(answer, 'x-request-id').join());
+        if (!exchange) throw new Error('I5: an answer that no upstream gave');
+        if (!exchange.isSentKept) continue;
+        const given = finalAnswerOf(exchange);
+        expect(given?.body.subarray(0, answer.body.length).equals(answer.body), 'I5: a prefix').to.equal(true);
+        const isWhole = answer.isWhole || (answer.endsWithConnection && transcript.hasEnded);
+        if (isWhole) expect(isAnswerWhole(exchange), 'I5: a whole answer to the client was whole').to.equal(true);
+      }
+    }
+  }
+
+  /** The last one with that id: a retried request is answered by its second. */
+  #exchangeOf(requestId: string): Exchange | undefined {
+    return this.upstream.exchanges.findLast((exchange) => exchange.requestId === requestId);
+  }
+
+  /** I4, as far as one case can leak. */
+  #expectNoSecrets(): void {
+    const secrets = [UPSTREAM_KEY, MANAGEMENT_TOKEN, ...this.#tokens.map(({ token }) => token)];
+    const sinks: Record<string, string> = {
+      'the log': this.daemon.logged.slice(this.#logBefore).join(''),
+      'the records of requests': JSON.stringify(this.daemon.ended),
+    };
+    if (!this.upstreamEchoesSecrets) {
+      sinks['what clients received'] = this.#transcripts.map(({ bytes }) => bytes.toString('latin1')).join('\n');
+    }
+    const tokens = this.#tokens.map(({ token }) => token);
+    const upstreamBytes = Buffer.concat(this.upstream.received).toString('latin1');
+    for (const token of [MANAGEMENT_TOKEN, ...tokens]) {
+      expect(upstreamBytes.includes(token), 'I4: a client credential at the upstream').to.equal(false);
+    }
+    for (const [sink, text] of Object.entries(sinks)) {
+      for (const secret of secrets) expect(text.includes(secret), `I4: a secret in ${sink}`).to.equal(false);
+    }
+  }
+}
+
+function* answersIn(bytes: Buffer, methodOf: (requestId: string) => string | undefined): Generator<Message> {
+  for (let at = 0; at < bytes.length;) {
+    const answer = readMessage(bytes, at, 'answer', ({ startLine, fields }) =>
+      hasNoBody(startLine, methodOf(valuesOf({ fields }, 'x-request-id').join())),
+    );
+    if (!answer) return;
+    yield answer;
+    if (!answer.isWhole) return;
+    at = answer.end;
+  }
+}
+
+const hasNoBody = (startLine: string, method: string | undefined) =>
+  method === 'HEAD' || /^\S+ (?:1\d\d|204|304) /.test(startLine);
+
+/** What the script has sent of its answer, those of status 1xx aside; undefined when that is not HTTP. */
+function finalAnswerOf(exchange: Exchange): Message | undefined {
+  try {
+    for (let at = 0; ;) {
+      const answer = readMessage(exchange.sent, at, 'answer', ({ startLine }) => hasNoBody(startLine, exchange.method));
+      if (!answer || !/^\S+ 1\d\d /.test(answer.startLine)) return answer;
+      at = answer.end;
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+function isAnswerWhole(exchange: Exchange): boolean {
+  const answer = finalAnswerOf(exchange);
+  return answer !== undefined && (answer.isWhole || (answer.endsWithConnection && exchange.isFinished));
+}
+
+/**
+ * A stage for the cases of a `describe`, and `it` with the invariants behind each case.
+ *
+ * Titles begin with the ids of the rows they show: `it('C03 …')`.
+ */
+export function staged(options: StageOptions = {}): {
+  stage: Stage;
+  it: (title: string, run: () => Promise<void>) => Mocha.Test;
+} {
+  const stage = new Stage(options);
+  before(() => stage.open());
+  after(() => stage.close());
+  const withInvariants = (title: string, run: () => Promise<void>) =>
+    it(title, async () => {
+      await stage.begin();
+      await run();
+      await stage.checkInvariants();
+    });
+  return { stage, it: withInvariants };
+}

@@ -1,0 +1,200 @@
+/** An upstream that does what a script says, byte for byte, and keeps every byte it was sent. */
+import { createServer, type Server, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { eventually } from '../../support/eventually.js';
+import { type Message, NotHttp, readMessage, valuesOf } from './wire.js';
+
+// What is kept of an answer; one that is longer is compared up to here.
+const MOST_KEPT = 1024 * 1024;
+
+/** Called when a request's head has arrived. */
+export type Script = (exchange: Exchange) => void | Promise<void>;
+
+/** One request at the upstream, and the answer that the script gives to it. */
+export class Exchange {
+  #request: Message;
+  #sent: Buffer[] = [];
+  /** How many bytes of an answer were given to the socket. */
+  sentBytes = 0;
+  /** Whether the script ended the connection in an orderly way. */
+  isFinished = false;
+
+  constructor(
+    request: Message,
+    readonly socket: Socket,
+    /** Whether the connection had carried a request before. */
+    readonly isReused: boolean,
+    readonly connection: number,
+  ) {
+    this.#request = request;
+  }
+
+  update(request: Message): void {
+    this.#request = request;
+  }
+
+  get request(): Message {
+    return this.#request;
+  }
+
+  get method(): string {
+    return this.request.startLine.split(' ')[0] ?? '';
+  }
+
+  get target(): string {
+    return this.request.startLine.split(' ')[1] ?? '';
+  }
+
+  get requestId(): string {
+    return this.all('x-request-id').join();
+  }
+
+  get isClosed(): boolean {
+    return this.socket.destroyed;
+  }
+
+  all(name: string): string[] {
+    return valuesOf(this.request, name);
+  }
+
+  /** What was sent of the answer, up to a limit. */
+  get sent(): Buffer {
+    return Buffer.concat(this.#sent);
+  }
+
+  get isSentKept(): boolean {
+    return this.sentBytes <= MOST_KEPT;
+  }
+
+  /** Waits for the whole request. */
+  whole(): Promise<void> {
+    return eventually('the request has arrived whole', () => this.request.isWhole);
+  }
+
+  /** Waits until the other side has ended the connection. */
+  closed(withinMs?: number): Promise<void> {
+    return eventually('the upstream connection is closed', () => this.isClosed, withinMs);
+  }
+
+  /** @returns false when the socket is full. */
+  send(bytes: string | Buffer): boolean {
+    const buffer = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes;
+    this.sentBytes += buffer.length;
+    if (this.sentBytes <= MOST_KEPT) this.#sent.push(buffer);
+    return this.socket.write(buffer);
+  }
+
+  /** A whole answer with a length. */
+  answer(status = 200, fields = '', body = '{"ok":true}'): void {
+    const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+    this.send(
+      Buffer.from(`HTTP/1.1 ${status} Status\r\nContent-Type: application/json\r\n${length}${fields}\r\n${body}`),
+    );
+  }
+
+  fin(): void {
+    this.isFinished = true;
+    this.socket.end();
+  }
+
+  rst(): void {
+    this.socket.resetAndDestroy();
+  }
+}
+
+export class ScriptedUpstream {
+  url = '';
+  script: Script = AS_A_PROVIDER;
+  exchanges: Exchange[] = [];
+  /** What no upstream should ever be sent. */
+  violations: string[] = [];
+  /** Every byte received, by connection. */
+  received: Buffer[] = [];
+  readonly sockets = new Set<Socket>();
+  readonly #server: Server;
+
+  constructor() {
+    this.#server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
+      this.#serve(socket);
+    });
+  }
+
+  async listen(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return this;
+  }
+
+  /** Before each case. */
+  begin(): void {
+    this.script = AS_A_PROVIDER;
+    this.exchanges = [];
+    this.violations = [];
+    this.received = this.received.map(() => Buffer.alloc(0));
+  }
+
+  /** The only request there was, once it is there. */
+  async only(): Promise<Exchange> {
+    await eventually('a request has reached the upstream', () => this.exchanges.length > 0);
+    if (this.exchanges.length > 1) throw new Error(`${this.exchanges.length} requests at the upstream`);
+    return this.exchanges[0]!;
+  }
+
+  stop(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => {
+        resolve();
+      });
+      for (const socket of this.sockets) socket.destroy();
+    });
+  }
+
+  #serve(socket: Socket): void {
+    const connection = this.received.push(Buffer.alloc(0)) - 1;
+    let bytes: Buffer = Buffer.alloc(0);
+    let current: Exchange | null = null;
+    let served = 0;
+    this.sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('end', () => {
+      if (!socket.writableEnded) socket.end();
+    });
+    socket.on('close', () => this.sockets.delete(socket));
+    const read = () => {
+      while (bytes.length > 0) {
+        const request = readMessage(bytes, 0, 'request', () => false);
+        if (!request) return;
+        if (current) {
+          current.update(request);
+        } else {
+          current = new Exchange(request, socket, served > 0, connection);
+          const before = this.exchanges.findLast((exchange) => exchange.socket === socket);
+          if (before && before.sentBytes === 0) this.violations.push('a second request before the first was answered');
+          served += 1;
+          this.exchanges.push(current);
+          void this.script(current);
+        }
+        if (!request.isWhole) return;
+        bytes = bytes.subarray(request.end);
+        current = null;
+      }
+    };
+    socket.on('data', (piece: Buffer) => {
+      this.received[connection] = Buffer.concat([this.received[connection] ?? Buffer.alloc(0), piece]);
+      bytes = Buffer.concat([bytes, piece]);
+      try {
+        read();
+      } catch (error) {
+        if (!(error instanceof NotHttp)) throw error;
+        this.violations.push(error.message);
+        bytes = Buffer.alloc(0);
+        socket.destroy();
+      }
+    });
+  }
+}
+
+const AS_A_PROVIDER: Script = async (exchange) => {
+  await exchange.whole();
+  exchange.answer();
+};

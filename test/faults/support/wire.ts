@@ -1,0 +1,101 @@
+/** Reads HTTP/1.x messages off a transcript, strictly and apart from Node's parser: two readers see more than one. */
+
+export interface Message {
+  startLine: string;
+  /** Names and values in the order they came. */
+  fields: readonly (readonly [name: string, value: string])[];
+  /** Decoded, as far as it has come. */
+  body: Buffer;
+  /** Whether the message says itself where it ends, and has come to there. */
+  isWhole: boolean;
+  /** Whether only the end of the connection ends it. */
+  endsWithConnection: boolean;
+  /** Where the next message begins; only if this one is whole. */
+  end: number;
+}
+
+export class NotHttp extends Error {
+  override name = 'NotHttp';
+}
+
+export const valuesOf = (message: Pick<Message, 'fields'>, name: string) =>
+  message.fields.filter(([given]) => given.toLowerCase() === name.toLowerCase()).map(([, value]) => value);
+
+/**
+ * The message that begins at `start`, or undefined while its head is not all there.
+ *
+ * @param hasNoBody whether a body is out of the question whatever the head says (an answer to HEAD, 204, 304).
+ * @throws {NotHttp}
+ */
+export function readMessage(
+  bytes: Buffer,
+  start: number,
+  kind: 'request' | 'answer',
+  hasNoBody: (message: Pick<Message, 'startLine' | 'fields'>) => boolean,
+): Message | undefined {
+  const headEnd = bytes.indexOf('\r\n\r\n', start);
+  if (headEnd === -1) return undefined;
+  const [startLine = '', ...lines] = bytes.subarray(start, headEnd).toString('latin1').split('\r\n');
+  const pattern =
+    kind === 'request' ? /^[A-Z]+ [\x21-\x7e]+ HTTP\/1\.1$/ : /^HTTP\/1\.[01] \d{3} [\t\x20-\x7e\x80-\xff]*$/;
+  if (!pattern.test(startLine)) throw new NotHttp(`not a start line: ${JSON.stringify(startLine)}`);
+  const fields = lines.map((line): [string, string] => {
+    const parts = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line);
+    // eslint-disable-next-line no-control-regex
+    if (!parts || /[\x00-\x08\x0a-\x1f\x7f]/.test(line)) throw new NotHttp(`not a field: ${JSON.stringify(line)}`);
+    return [parts[1] ?? '', parts[2] ?? ''];
+  });
+  return {
+    startLine,
+    fields,
+    endsWithConnection: false,
+    ...bodyOf(bytes, headEnd + 4, kind, { startLine, fields }, hasNoBody),
+  };
+}
+
+function bodyOf(
+  bytes: Buffer,
+  start: number,
+  kind: 'request' | 'answer',
+  head: Pick<Message, 'startLine' | 'fields'>,
+  hasNoBody: (message: Pick<Message, 'startLine' | 'fields'>) => boolean,
+): Pick<Message, 'body' | 'isWhole' | 'end'> & Partial<Message> {
+  const lengths = valuesOf(head, 'content-length');
+  const codings = valuesOf(head, 'transfer-encoding');
+  const empty = { body: Buffer.alloc(0), isWhole: true, end: start };
+  if (lengths.length + codings.length > 1) throw new NotHttp('framed more than once');
+  if (hasNoBody(head)) return empty;
+  if (codings.length === 1) {
+    if (codings[0]?.toLowerCase() !== 'chunked') throw new NotHttp(`transfer coding ${String(codings[0])}`);
+    return chunked(bytes, start);
+  }
+  if (lengths.length === 0) {
+    if (kind === 'request') return empty;
+    return { body: bytes.subarray(start), isWhole: false, end: bytes.length, endsWithConnection: true };
+  }
+  if (!/^\d+$/.test(lengths[0] ?? '')) throw new NotHttp(`length ${String(lengths[0])}`);
+  const end = start + Number(lengths[0]);
+  return { body: bytes.subarray(start, end), isWhole: bytes.length >= end, end };
+}
+
+function chunked(bytes: Buffer, start: number): Pick<Message, 'body' | 'isWhole' | 'end'> {
+  const pieces: Buffer[] = [];
+  for (let at = start; ;) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    const partial = () => ({ body: Buffer.concat(pieces), isWhole: false, end: bytes.length });
+    if (lineEnd === -1) return partial();
+    const line = bytes.subarray(at, lineEnd).toString('latin1');
+    if (!/^[0-9A-Fa-f]+$/.test(line)) throw new NotHttp(`not a chunk size: ${JSON.stringify(line)}`);
+    const size = parseInt(line, 16);
+    if (size === 0) {
+      // Trailers would stand here; llmp drops them.
+      if (bytes.length < lineEnd + 4) return partial();
+      if (bytes.subarray(lineEnd, lineEnd + 4).toString('latin1') !== '\r\n\r\n') throw new NotHttp('trailers');
+      return { body: Buffer.concat(pieces), isWhole: true, end: lineEnd + 4 };
+    }
+    pieces.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
+    at = lineEnd + 2 + size + 2;
+    if (bytes.length < at) return partial();
+    if (bytes.subarray(at - 2, at).toString('latin1') !== '\r\n') throw new NotHttp('a chunk without its end');
+  }
+}
