@@ -1,31 +1,42 @@
-/** `npm run bench -- PROFILE`: measurements, not tests. Each prints a table, and its figures as one line of JSON. */
-import { arch, cpus, platform } from 'node:os';
-import { scale } from './scale.js';
+/**
+ * `npm run bench -- [PROFILE] [--rounds N] [--seconds N] …`: measurements, not tests. Each profile prints its tables on
+ * standard output, then the same as one line of JSON; progress goes to standard error.
+ */
+import { figureTable, isReached, rowTable } from './figures.js';
+import { describeMachine, divideCores } from './machine.js';
+import { parseOptions, UsageError } from './options.js';
+import { Processes } from './processes.js';
+import { scale } from './profiles/scale.js';
+import { throughput } from './profiles/throughput.js';
+import type { Profile } from './run.js';
 
-export interface Figure {
-  what: string;
-  value: number;
-  unit: string;
-  /** What it is to be at most. */
-  goal: number | null;
+const PROFILES: Record<string, Profile> = { throughput, scale };
+
+async function main(processes: Processes): Promise<void> {
+  const { name, options } = parseOptions(process.argv.slice(2));
+  const profile = PROFILES[name];
+  if (!profile) throw new UsageError(`no profile ${name}; there are: ${Object.keys(PROFILES).join(', ')}`);
+  const cores = divideCores();
+  const machine = `${describeMachine(cores)}, load by ${options.load}`;
+  const { rows, figures } = await profile({ cores, options, processes });
+  console.log(`${machine}\n`);
+  if (rows) console.log(`${rowTable(rows)}\n`);
+  console.log(`${figureTable(figures)}\n`);
+  const judged = figures.map((figure) => ({ ...figure, reached: isReached(figure) }));
+  console.log(JSON.stringify({ profile: name, machine, rows, figures: judged }));
 }
 
-const PROFILES: Record<string, () => Promise<Figure[]>> = { scale };
-
-const [name = 'scale'] = process.argv.slice(2);
-const profile = PROFILES[name];
-if (!profile) {
-  console.error(`no profile ${name}; there are: ${Object.keys(PROFILES).join(', ')}`);
-  process.exit(2);
+const processes = new Processes();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    void processes.endAll().then(() => process.exit(1));
+  });
 }
-
-const figures = await profile();
-const { model = 'unknown' } = cpus()[0] ?? {};
-console.log(`\n${model} x${cpus().length}, ${platform()} ${arch()}, Node ${process.version}\n`);
-console.log('| | | goal |\n|---|---|---|');
-for (const { what, value, unit, goal } of figures) {
-  console.log(
-    `| ${what} | ${value.toFixed(value < 10 ? 1 : 0)} ${unit} | ${goal === null ? '' : `≤ ${goal} ${unit}`} |`,
-  );
+try {
+  await main(processes);
+} catch (error) {
+  console.error(error instanceof UsageError ? error.message : error);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+} finally {
+  await processes.endAll();
 }
-console.log(`\n${JSON.stringify({ profile: name, node: process.version, figures })}`);

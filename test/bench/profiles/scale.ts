@@ -4,15 +4,16 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { WireProject } from '../../daemon/api/contract.js';
-import { Admission } from '../../daemon/core/admission.js';
-import { digestOf, mintSecret } from '../../daemon/core/token.js';
-import { openStores } from '../../daemon/store/open.js';
-import { TestClock } from '../support/clock.js';
-import { MANAGEMENT_TOKEN, recordingLog, startDaemon, temporaryFolder } from '../support/daemon.js';
-import { spawnDaemon } from '../support/process.js';
-import { startProvider } from '../support/provider.js';
-import type { Figure } from './main.js';
+import type { WireProject } from '../../../daemon/api/contract.js';
+import { Admission } from '../../../daemon/core/admission.js';
+import { digestOf, mintSecret } from '../../../daemon/core/token.js';
+import { openStores } from '../../../daemon/store/open.js';
+import { TestClock } from '../../support/clock.js';
+import { MANAGEMENT_TOKEN, recordingLog, startDaemon, temporaryFolder } from '../../support/daemon.js';
+import { spawnDaemon } from '../../support/process.js';
+import { startProvider } from '../../support/provider.js';
+import { type Figure, median } from '../figures.js';
+import type { Report } from '../run.js';
 
 const TOKENS = 1_000_000;
 const PROJECTS = 100;
@@ -20,7 +21,7 @@ const LIVE = 300_000;
 const DAY_MS = 86_400_000;
 const RUNS = 9;
 
-export async function scale(): Promise<Figure[]> {
+export async function scale(): Promise<Report> {
   const provider = await startProvider();
   const dir = temporaryFolder();
   const path = join(dir, 'llmp.db');
@@ -37,12 +38,12 @@ export async function scale(): Promise<Figure[]> {
     for (let run = 0; run < RUNS; run++) {
       times.push(await timed(() => daemon.manage('GET', `/manage/tokens?${query}`)));
     }
-    figures.push({ what: `a page of 100, ${what}`, value: median(times), unit: 'ms', goal: 100 });
+    figures.push({ what: `a page of 100, ${what}`, value: median(times), unit: 'ms', goal: { atMost: 100 } });
   }
   await daemon.stop();
   await provider.stop();
   // Last: at first the kernel is still busy writing what was made.
-  return [...figures, await startFigure(path), await memoryFigure()];
+  return { figures: [...figures, await startFigure(path), await memoryFigure()] };
 }
 
 async function makeProjects(dir: string): Promise<WireProject[]> {
@@ -118,7 +119,7 @@ async function startFigure(path: string): Promise<Figure> {
       }),
     );
   }
-  return { what: 'start until it listens', value: median(times), unit: 'ms', goal: 1_000 };
+  return { what: 'start until it listens', value: median(times), unit: 'ms', goal: { atMost: 1_000 } };
 }
 
 /** The whole request, through to the stand-in provider and back, for tokens not seen before. */
@@ -128,7 +129,7 @@ async function firstUseFigure(
 ): Promise<Figure> {
   const times: number[] = [];
   for (const secret of secrets) times.push(await timed(async () => (await call(secret)).arrayBuffer()));
-  return { what: 'first use of a token', value: median(times), unit: 'ms', goal: 10 };
+  return { what: 'first use of a token', value: median(times), unit: 'ms', goal: { atMost: 10 } };
 }
 
 async function memoryFigure(): Promise<Figure> {
@@ -177,15 +178,11 @@ async function memoryFigure(): Promise<Figure> {
   collect();
   const bytes = process.memoryUsage().heapUsed - before;
   console.log(`${admission.size.accounts} live tokens: ${Math.round(bytes / 1e6)} MB`);
-  return { what: 'memory of a live token', value: bytes / admission.size.accounts, unit: 'bytes', goal: null };
+  return { what: 'memory of a live token', value: bytes / admission.size.accounts, unit: 'bytes' };
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const begun = performance.now();
   await work();
   return performance.now() - begun;
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }

@@ -1,0 +1,57 @@
+/** The daemon under measurement: the built command in a process of its own, on a new SQLite file. */
+import { join } from 'node:path';
+import { fetch } from 'undici';
+import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import { temporaryFolder } from '../support/daemon.js';
+import type { Target } from './load.js';
+import type { Service } from './processes.js';
+import type { Bench } from './run.js';
+
+const COMMAND = join(import.meta.dirname, '../../cli/main.js');
+const MANAGEMENT_TOKEN = 'management-token-of-the-benchmark';
+
+export interface Daemon extends Service {
+  /** Issues a token. @param maxRequests 0: as many as one likes. @returns the daemon as seen with it. */
+  targetWithToken(maxRequests: number): Promise<Target>;
+}
+
+export async function startDaemon({ processes, cores }: Bench, upstreamUrl: string): Promise<Daemon> {
+  const service = await processes.start(
+    {
+      name: 'llmp',
+      command: process.execPath,
+      args: ['--', COMMAND, 'daemon'],
+      env: {
+        MANAGEMENT_TOKEN,
+        LISTEN_ADDR: '127.0.0.1:0',
+        DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
+        UPSTREAM_BASE_URL: upstreamUrl,
+        SHUTDOWN_DELAY: '0',
+        SHUTDOWN_GRACE: '1s',
+      },
+      cores: cores.measured,
+    },
+    { prints: /"address":"([^"]+)"/ },
+  );
+  const url = `http://${service.url}`;
+
+  async function create<T>(path: string, body: object): Promise<T> {
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (response.status !== 201) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+  const project = await create<WireProject>('/manage/projects', { name: 'bench', api_key: 'sk-upstream-of-the-bench' });
+  return {
+    ...service,
+    url,
+    async targetWithToken(maxRequests) {
+      const fields = { project_id: project.id, max_requests: maxRequests };
+      const { token } = await create<WireTokenCreated>('/manage/tokens', fields);
+      return { url, headers: { authorization: `Bearer ${token}` } };
+    },
+  };
+}

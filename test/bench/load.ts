@@ -1,0 +1,145 @@
+/** Load: small chat requests over some connections for some seconds, by wrk or else autocannon, in a process of its own. */
+import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fetch } from 'undici';
+import { temporaryFolder } from '../support/daemon.js';
+import { installed } from './machine.js';
+import type { Program } from './processes.js';
+import type { Bench } from './run.js';
+
+/** What load is put on. */
+export interface Target {
+  /** The base URL. */
+  url: string;
+  headers: Record<string, string>;
+}
+
+export interface LoadResult {
+  requests: number;
+  seconds: number;
+  p50Ms: number;
+  p99Ms: number;
+}
+
+export interface LoadOptions {
+  connections: number;
+  /** A whole number: wrk takes no other. */
+  seconds: number;
+}
+
+const CHAT_PATH = '/v1/chat/completions';
+const CHAT = JSON.stringify({
+  model: 'gpt-4o-mini',
+  messages: [
+    { role: 'system', content: 'You are a helpful assistant.' },
+    { role: 'user', content: 'Say hello in one sentence.' },
+  ],
+  temperature: 0.2,
+});
+const MS_PER_S = 1_000;
+const END_WITHIN_MS = 15_000; // After the last second of load.
+
+/** One request, looked at closely, so that no error page is measured. @throws unless it is answered as the provider does. */
+export async function probe({ url, headers }: Target): Promise<void> {
+  const response = await fetch(url + CHAT_PATH, { method: 'POST', headers: allHeaders(headers), body: CHAT });
+  const text = await response.text();
+  if (response.status !== 200 || !text.includes('"chat.completion"')) {
+    throw new Error(`${url} does not answer as the provider does: ${response.status} ${text.slice(0, 500)}`);
+  }
+}
+
+/** @throws when a single answer was not 200, or a connection failed: the figures would mean nothing. */
+export async function load(bench: Bench, target: Target, options: LoadOptions): Promise<LoadResult> {
+  const generator = bench.options.load === 'wrk' ? wrk : autocannon;
+  const { program, parse } = generator(target, options);
+  const output = await bench.processes.run(
+    { name: bench.options.load, ...program, cores: bench.cores.others },
+    options.seconds * MS_PER_S + END_WITHIN_MS,
+  );
+  const { failures, ...result } = parse(output);
+  if (failures > 0 || result.requests === 0) {
+    throw new Error(`void: ${failures} failures beside ${result.requests} good answers from ${target.url}\n${output}`);
+  }
+  return result;
+}
+
+export const loadGenerators = ['wrk', 'autocannon'] as const;
+export type LoadGenerator = (typeof loadGenerators)[number];
+export const bestLoadGenerator = (): LoadGenerator => (installed('wrk') === null ? 'autocannon' : 'wrk');
+
+interface Generator {
+  program: Pick<Program, 'command' | 'args'>;
+  parse: (output: string) => LoadResult & { failures: number };
+}
+
+function wrk({ url, headers }: Target, { connections, seconds }: LoadOptions): Generator {
+  const script = join(temporaryFolder(), 'chat.lua');
+  // A string of JSON in plain ASCII is one of Lua's as well.
+  const lines = [
+    'wrk.method = "POST"',
+    `wrk.body = ${JSON.stringify(CHAT)}`,
+    ...Object.entries(allHeaders(headers)).map(
+      ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`,
+    ),
+    'done = function(summary, latency)',
+    '  local e = summary.errors',
+    '  local failures = e.connect + e.read + e.write + e.status + e.timeout',
+    '  io.write(string.format(\'RESULT {"requests":%d,"us":%d,"p50":%f,"p99":%f,"failures":%d}\\n\',',
+    '    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), failures))',
+    'end',
+  ];
+  writeFileSync(script, lines.join('\n'));
+  return {
+    program: {
+      command: 'wrk',
+      args: ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', script, url + CHAT_PATH],
+    },
+    parse: (output) => {
+      const { requests, us, p50, p99, failures } = JSON.parse(/^RESULT (.*)$/m.exec(output)?.[1] ?? '') as WrkResult;
+      return { requests, seconds: us / 1e6, p50Ms: p50 / 1e3, p99Ms: p99 / 1e3, failures };
+    },
+  };
+}
+
+interface WrkResult {
+  requests: number;
+  us: number;
+  p50: number;
+  p99: number;
+  failures: number;
+}
+
+/** Its times are whole milliseconds. */
+function autocannon({ url, headers }: Target, { connections, seconds }: LoadOptions): Generator {
+  const fields = Object.entries(allHeaders(headers)).flatMap(([name, value]) => ['-H', `${name}=${value}`]);
+  const script = createRequire(import.meta.url).resolve('autocannon');
+  const numbers = ['-c', String(connections), '-d', String(seconds)];
+  return {
+    program: {
+      command: process.execPath,
+      args: [script, '--json', ...numbers, '-m', 'POST', ...fields, '-b', CHAT, url + CHAT_PATH],
+    },
+    parse: (output) => {
+      const result = JSON.parse(/^\{.*\}$/m.exec(output)?.[0] ?? '') as AutocannonResult;
+      const { requests, duration, latency } = result;
+      return {
+        requests: requests.total,
+        seconds: duration,
+        p50Ms: latency.p50,
+        p99Ms: latency.p99,
+        failures: requests.total - result['2xx'] + result.errors,
+      };
+    },
+  };
+}
+
+interface AutocannonResult {
+  requests: { total: number };
+  duration: number;
+  latency: { p50: number; p99: number };
+  '2xx': number;
+  errors: number;
+}
+
+const allHeaders = (headers: Record<string, string>) => ({ 'content-type': 'application/json', ...headers });

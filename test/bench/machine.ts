@@ -1,0 +1,71 @@
+/** What the machine is, where a process may run on it, and what one has used. */
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, readFileSync } from 'node:fs';
+import { arch, cpus, platform } from 'node:os';
+import { delimiter, join } from 'node:path';
+
+/** Core numbers as `taskset -c` takes them; null: wherever the kernel likes. */
+export interface Cores {
+  /** For what is measured. */
+  measured: string | null;
+  /** For load and provider. */
+  others: string | null;
+}
+
+const MS_PER_S = 1_000;
+
+/** The path of a command, as a shell would find it. */
+export function installed(command: string): string | null {
+  // Debian keeps nginx where only root looks.
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']) {
+    const path = join(folder, command);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return null;
+}
+
+export function divideCores(): Cores {
+  const allowed = installed('taskset') === null ? [] : allowedCores();
+  const measured = allowed.pop(); // The last: the kernel does more of its own work on the first.
+  if (measured === undefined || allowed.length === 0) return { measured: null, others: null };
+  return { measured, others: allowed.join() };
+}
+
+function allowedCores(): string[] {
+  const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '';
+  return list.split(',').flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number);
+    return Array.from({ length: last - first + 1 }, (_, n) => String(first + n));
+  });
+}
+
+export function describeMachine({ measured, others }: Cores): string {
+  const { model = 'unknown' } = cpus()[0] ?? {};
+  const pinning = measured === null ? 'not pinned' : `measured on core ${measured}, load and provider on ${others}`;
+  return `${model} x${cpus().length}, ${platform()} ${arch()}, Node ${process.version}, ${pinning}`;
+}
+
+let ticksPerS: number | undefined;
+
+/** The processor time a process has used so far, all its threads; null where there is no /proc. */
+export function cpuMs(pid: number): number | null {
+  const stat = readProc(pid, 'stat');
+  if (stat === null) return null;
+  ticksPerS ??= Number(execFileSync('getconf', ['CLK_TCK']));
+  // From the third field on: the second is the command in brackets, which can hold anything.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return ((Number(fields[11]) + Number(fields[12])) / ticksPerS) * MS_PER_S;
+}
+
+function readProc(pid: number, file: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,56 @@
+import { parseArgs } from 'node:util';
+import { bestLoadGenerator, type LoadGenerator, loadGenerators } from './load.js';
+
+export interface Options {
+  rounds: number;
+  seconds: number;
+  warmUpSeconds: number;
+  connections: number;
+  load: LoadGenerator;
+}
+
+export class UsageError extends Error {}
+
+/** @throws {UsageError} */
+export function parseOptions(argv: string[]): { name: string; options: Options } {
+  const { values, positionals } = parse(argv);
+  const [name = 'throughput', ...more] = positionals;
+  if (more.length > 0) throw new UsageError(`one profile at a time, not also ${more.join(' ')}`);
+  const load = loadGenerators.find((generator) => generator === values.load);
+  if (load === undefined) throw new UsageError(`--load is ${loadGenerators.join(' or ')}`);
+  return {
+    name,
+    options: {
+      rounds: wholeNumber('rounds', values.rounds, 1),
+      seconds: wholeNumber('seconds', values.seconds, 1),
+      warmUpSeconds: wholeNumber('warm-up', values['warm-up'], 0),
+      connections: wholeNumber('connections', values.connections, 1),
+      load,
+    },
+  };
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        rounds: { type: 'string', default: '5' },
+        seconds: { type: 'string', default: '5' },
+        'warm-up': { type: 'string', default: '2' },
+        connections: { type: 'string', default: '16' },
+        load: { type: 'string', default: bestLoadGenerator() },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function wholeNumber(name: string, text: string, least: number): number {
+  if (!/^\d{1,6}$/.test(text) || Number(text) < least) {
+    throw new UsageError(`--${name} is a whole number of at least ${least}`);
+  }
+  return Number(text);
+}

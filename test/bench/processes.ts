@@ -1,0 +1,160 @@
+/** The processes a run consists of: started, watched, and ended whatever happens. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fetch } from 'undici';
+
+export interface Program {
+  /** As error messages call it. */
+  name: string;
+  command: string;
+  args: readonly string[];
+  env?: Record<string, string>;
+  /** As `taskset -c` takes them; null: any. */
+  cores: string | null;
+}
+
+/** A program that serves HTTP. */
+export interface Service {
+  name: string;
+  pid: number;
+  url: string;
+  /** Ends it in its own way, and waits until it is gone. */
+  stop(): Promise<void>;
+}
+
+/** How a service lets know that it listens: by a line of its output that has the address, or by answering there. */
+export type Readiness = { prints: RegExp } | { answersAt: string };
+
+const START_TIMEOUT_MS = 20_000;
+const STOP_TIMEOUT_MS = 10_000;
+const POLL_EVERY_MS = 20;
+const MOST_OUTPUT = 64 * 1024; // Characters of it that are kept, for error messages.
+
+export class Processes {
+  readonly #children = new Set<Child>();
+  #onDeath: (error: Error) => void = () => undefined;
+  readonly #aDeath = new Promise<never>((_resolve, reject) => {
+    this.#onDeath = reject;
+  });
+
+  constructor() {
+    this.#aDeath.catch(() => undefined); // Nobody may be waiting for it just then.
+  }
+
+  /** Starts a service and waits until it listens. @throws with what it printed, when it ends instead. */
+  async start(program: Program, readiness: Readiness): Promise<Service> {
+    const child = this.#spawn(program);
+    const { name } = program;
+    void child.exit.then((how) => {
+      if (!child.isStopping) this.#onDeath(new Error(`${name} ended (${how}): ${child.output}`));
+    });
+    const url = await this.whileAllLive(
+      'answersAt' in readiness ? answering(child, readiness.answersAt) : printed(child, readiness.prints),
+      START_TIMEOUT_MS,
+      () => `${name} does not listen after ${START_TIMEOUT_MS} ms: ${child.output}`,
+    );
+    return { name, pid: child.pid, url, stop: () => child.stop() };
+  }
+
+  /** Runs a program to its end. @returns what it printed. @throws when it fails or takes too long. */
+  async run(program: Program, timeoutMs: number): Promise<string> {
+    const child = this.#spawn(program);
+    const late = () => `${program.name} has not ended after ${timeoutMs} ms: ${child.output}`;
+    try {
+      const how = await this.whileAllLive(child.exit, timeoutMs, late);
+      if (how !== 'code 0') throw new Error(`${program.name} failed (${how}): ${child.output}`);
+      return child.output;
+    } finally {
+      await child.stop();
+    }
+  }
+
+  /** Waits for `work` so long as every service lives. */
+  async whileAllLive<T>(work: Promise<T>, timeoutMs: number, late: () => string): Promise<T> {
+    const over = new AbortController();
+    const timeout = sleep(timeoutMs, undefined, { signal: over.signal }).then(() => {
+      throw new Error(late());
+    });
+    timeout.catch(() => undefined);
+    try {
+      return await Promise.race([work, timeout, this.#aDeath]);
+    } finally {
+      over.abort();
+    }
+  }
+
+  /** Ends whatever still runs. */
+  async endAll(): Promise<void> {
+    await Promise.all([...this.#children].map((child) => child.stop()));
+  }
+
+  #spawn(program: Program): Child {
+    const child = new Child(program);
+    this.#children.add(child);
+    void child.exit.then(() => this.#children.delete(child));
+    return child;
+  }
+}
+
+class Child {
+  readonly exit: Promise<string>;
+  readonly #process: ChildProcess;
+  isStopping = false;
+  hasEnded = false;
+  output = '';
+  onOutput: () => void = () => undefined;
+
+  constructor({ command, args, env, cores }: Program) {
+    const pinned = cores === null ? args : ['-c', cores, command, ...args];
+    this.#process = spawn(cores === null ? command : 'taskset', pinned, {
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+      stream?.on('data', (piece: Buffer) => {
+        this.output = (this.output + piece.toString()).slice(-MOST_OUTPUT);
+        this.onOutput();
+      });
+    }
+    this.exit = Promise.race([
+      once(this.#process, 'close').then(([code, signal]) => (signal ? `signal ${signal}` : `code ${code}`)),
+      once(this.#process, 'error').then(([error]) => (error as Error).message),
+    ]).finally(() => (this.hasEnded = true));
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0;
+  }
+
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    this.#process.kill('SIGTERM');
+    const insist = setTimeout(() => this.#process.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await this.exit;
+    clearTimeout(insist);
+  }
+}
+
+function printed(child: Child, pattern: RegExp): Promise<string> {
+  return new Promise((resolve) => {
+    child.onOutput = () => {
+      const found = pattern.exec(child.output)?.[1];
+      if (found === undefined) return;
+      child.onOutput = () => undefined;
+      resolve(found);
+    };
+  });
+}
+
+async function answering(child: Child, url: string): Promise<string> {
+  while (!child.hasEnded) {
+    try {
+      await (await fetch(url)).body?.cancel();
+      return url;
+    } catch {
+      await sleep(POLL_EVERY_MS);
+    }
+  }
+  return new Promise(() => undefined); // Whoever waits hears of the end first.
+}

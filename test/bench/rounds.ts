@@ -1,0 +1,78 @@
+/** Several services under the same load, in turn and several times over, so that what else the machine does meets all alike. */
+import type { Measurable } from './baselines.js';
+import { median } from './figures.js';
+import { load, probe } from './load.js';
+import { cpuMs } from './machine.js';
+import type { Bench } from './run.js';
+
+/** One service in one round. */
+export interface Measured {
+  requestsPerS: number;
+  p50Ms: number;
+  p99Ms: number;
+  /** Processor time a request took; null where the system does not say. It hardly depends on what else the machine does. */
+  cpuUs: number | null;
+  /** How much of the time it was running, from 0 to 1 (of one core). Much below 1 it was not what limited the load. */
+  busy: number | null;
+}
+
+/** The rounds of each service, by its name. */
+export type Rounds = ReadonlyMap<string, readonly Measured[]>;
+
+export async function compare(bench: Bench, services: readonly Measurable[]): Promise<Rounds> {
+  const { rounds, warmUpSeconds } = bench.options;
+  for (const { name, target } of services) {
+    await probe(target);
+    if (warmUpSeconds === 0) continue;
+    console.error(`${name}: warming up`);
+    await load(bench, target, { ...bench.options, seconds: warmUpSeconds });
+  }
+  const measured = new Map<string, Measured[]>(services.map(({ name }) => [name, []]));
+  for (let round = 1; round <= rounds; round++) {
+    for (const service of services) {
+      const result = await measure(bench, service);
+      measured.get(service.name)?.push(result);
+      console.error(`round ${round} of ${rounds}, ${service.name}: ${Math.round(result.requestsPerS)} requests/s`);
+    }
+  }
+  return measured;
+}
+
+async function measure(bench: Bench, { service, target }: Measurable): Promise<Measured> {
+  const before = cpuMs(service.pid);
+  const { requests, seconds, p50Ms, p99Ms } = await load(bench, target, bench.options);
+  const after = cpuMs(service.pid);
+  const usedMs = before === null || after === null ? null : after - before;
+  return {
+    requestsPerS: requests / seconds,
+    p50Ms,
+    p99Ms,
+    cpuUs: usedMs === null ? null : (usedMs * 1_000) / requests,
+    busy: usedMs === null ? null : usedMs / (seconds * 1_000),
+  };
+}
+
+/** The median of each. */
+export function medians(rounds: readonly Measured[]): Measured {
+  const of = <T extends number | null>(read: (measured: Measured) => T): T => {
+    const values = rounds.map(read);
+    return (values.includes(null as T) ? null : median(values as number[])) as T;
+  };
+  return {
+    requestsPerS: of(({ requestsPerS }) => requestsPerS),
+    p50Ms: of(({ p50Ms }) => p50Ms),
+    p99Ms: of(({ p99Ms }) => p99Ms),
+    cpuUs: of(({ cpuUs }) => cpuUs),
+    busy: of(({ busy }) => busy),
+  };
+}
+
+/** The median over the rounds of one service's figure divided by another's in the same round; NaN where one is unknown. */
+export function ratio(rounds: Rounds, one: string, other: string, read: (measured: Measured) => number | null): number {
+  const others = rounds.get(other) ?? [];
+  const ratios = (rounds.get(one) ?? []).map((measured, round) => {
+    const divisor = others[round];
+    return (read(measured) ?? NaN) / ((divisor && read(divisor)) ?? NaN);
+  });
+  return ratios.some(Number.isNaN) ? NaN : median(ratios);
+}

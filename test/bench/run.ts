@@ -1,0 +1,19 @@
+/** What every profile is handed, and what it gives back. */
+import type { Figure, Row } from './figures.js';
+import type { Cores } from './machine.js';
+import type { Options } from './options.js';
+import type { Processes } from './processes.js';
+
+export interface Bench {
+  cores: Cores;
+  options: Options;
+  processes: Processes;
+}
+
+export interface Report {
+  /** What was measured, for the table in front. */
+  rows?: Row[];
+  figures: Figure[];
+}
+
+export type Profile = (bench: Bench) => Promise<Report>;
