@@ -94,9 +94,8 @@ const listening = {
   corsAllowedOrigins: optional(
     'CORS_ALLOWED_ORIGINS',
     origins,
-    'The origins whose pages may read answers, separated by commas, each exactly as a browser sends it.',
+    'The origins whose pages may call /v1 and /manage, separated by commas, each exactly as a browser sends it.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
 };
 

@@ -105,6 +105,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     registry,
     migrations: { status: () => migrator.status(), up: migrateUp },
     version,
+    live,
   };
   const probes = {
     clock,
@@ -124,6 +125,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
       clock,
       maxConnections: settings.maxConnections,
       isDraining: () => readiness.isDraining,
+      live,
     });
   const { managementListenAddress } = settings;
   const server = serverOf({ proxy, manage: managementListenAddress ? null : manage });

@@ -47,12 +47,12 @@ function problems(log: Log): ErrorRequestHandler {
   // Express tells an error handler by its four parameters.
   return (error: unknown, req, res, _next) => {
     const refusal = ofExpress(error) ?? asRefusal(error);
-    const { requestId } = res.locals as Locals;
+    const { requestId, cors } = res.locals as Locals;
     const status = statusOf(refusal);
     if (status >= 500) {
       log.error('a request failed', { requestId, method: req.method, code: codeOf(refusal), error: refusal.cause });
     }
-    sendProblem(res, refusal, requestId);
+    sendProblem(res, refusal, requestId, cors);
   };
 }
 

@@ -3,10 +3,13 @@ import type { Request, Response } from 'express';
 import type { FrontEnd } from '../api/contract.js';
 import type { Caller } from '../core/audit.js';
 import { Refusal } from '../core/refusal.js';
+import type { CorsFields } from './cors.js';
 
 /** What the app notes of a request before its handler runs (`res.locals`). */
 export interface Locals {
   requestId: string;
+  /** What the answer carries, whichever it will be. Absent where pages of other origins have no business. */
+  cors?: CorsFields;
 }
 
 const FRONT_ENDS: Record<FrontEnd, true> = { cli: true, tui: true, admin: true };

@@ -1,5 +1,6 @@
 /** Header fields are rebuilt for each side, never passed along: what is not known to be harmless does not travel. */
 import type { IncomingMessage } from 'node:http';
+import type { CorsFields } from './cors.js';
 
 /** Meant for the next hop only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = [
@@ -71,6 +72,7 @@ export interface AnswerFacts {
   proxyMs: number;
   expiresAtMs: number;
   remaining: number | null;
+  cors: CorsFields;
 }
 
 export interface ClientHeaders {
@@ -96,6 +98,7 @@ export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts
   let isEventStream = false;
   for (const [index, lower] of names.entries()) {
     if (NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') || named?.has(lower)) continue;
+    if (lower.startsWith('access-control-')) continue; // Which pages may read an answer of ours is not the upstream's to say.
     const value = latin1(raw[2 * index + 1]);
     if (lower === 'vary') {
       vary += `${value}, `;
@@ -109,6 +112,10 @@ export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts
 
   list.push('X-PROXY-CACHE', 'miss', 'X-Request-ID', facts.requestId);
   if (upstreamRequestId !== null) list.push('X-Upstream-Request-ID', upstreamRequestId);
+  for (const [name, value] of Object.entries(facts.cors)) {
+    if (name === 'Vary') vary += `${value}, `;
+    else list.push(name, value);
+  }
   // No cache in front of us may serve past a revocation.
   list.push('Vary', `${vary}Authorization`);
   list.push('Server-Timing', `upstream;dur=${facts.upstreamMs.toFixed(1)}, proxy;dur=${facts.proxyMs.toFixed(1)}`);

@@ -5,6 +5,7 @@ import type { WrongAttempts } from '../core/attempts.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
 import { addressOf, type Locals } from './caller.js';
+import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, exactly } from './credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
 import { openApi } from './openapi.js';
@@ -19,12 +20,15 @@ export interface ManageOptions {
     up(): Promise<MigrationReport>;
   };
   version: string;
+  /** Those in force: SIGHUP may put others in their place. */
+  live: { readonly current: CorsSettings };
 }
 
 export function manageRoutes(options: ManageOptions): Router {
   const { registry, version } = options;
   const router = Router({ caseSensitive: true, strict: true });
-  router.use('/manage', authenticate(options));
+  // Before the credential, which no preflight has, and on its refusal too.
+  router.use('/manage', crossOrigin(options), authenticate(options));
   const description = openApi(version);
   serve(router, operations, {
     ...projectHandlers(registry),
@@ -33,6 +37,19 @@ export function manageRoutes(options: ManageOptions): Router {
     describeApi: () => Promise.resolve(description),
   });
   return router;
+}
+
+function crossOrigin({ live }: ManageOptions): RequestHandler {
+  return (req, res, next) => {
+    if (req.method === 'OPTIONS' && req.headers.origin !== undefined) {
+      res.set(preflightFields(live.current, req)).status(204).end();
+      return;
+    }
+    const cors = corsFields(live.current, req);
+    (res.locals as Locals).cors = cors;
+    res.set(cors);
+    next();
+  };
 }
 
 function authenticate({ managementToken, attempts }: ManageOptions): RequestHandler {

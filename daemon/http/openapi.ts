@@ -19,8 +19,9 @@ const ALWAYS: readonly RefusalKind[] = [
 ];
 
 const ABOUT = `Every path is behind the management token. HEAD answers as GET does, without a body; OPTIONS is 204 with
-\`Allow\`; any other method is 405 with \`Allow\`, any other path 404. Errors are \`problem\`s: \`error\` is for people,
-\`code\` for programs. Lists go on where \`Link\` says; a cursor belongs to its list, order and filters.`;
+\`Allow\`, or, where a browser asks for a page, with what that may do; any other method is 405 with \`Allow\`, any other
+path 404. Errors are \`problem\`s: \`error\` is for people, \`code\` for programs. Lists go on where \`Link\` says; a
+cursor belongs to its list, order and filters.`;
 
 export function openApi(version: string): Json {
   const paths: Record<string, Json> = {};

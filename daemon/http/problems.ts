@@ -65,7 +65,7 @@ export function sendProblem(
   res: ServerResponse,
   refusal: Refusal,
   requestId: string,
-  extraHeaders: Record<string, string> = {},
+  extraHeaders: Readonly<Record<string, string>> = {},
 ): void {
   if (res.headersSent) {
     res.destroy();

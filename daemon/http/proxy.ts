@@ -17,6 +17,7 @@ import type { Outcome, RequestEnded } from '../core/events.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { ClientGone, hasBody, holdBody, isHeld, linger, type RequestBody, streamBody } from './body.js';
+import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, requestIdOf } from './credentials.js';
 import type { Forwarder, Forwarding, Receiver } from './forward.js';
 import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
@@ -24,7 +25,7 @@ import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { checkShape, pathOf } from './shape.js';
 import { Watch } from './watch.js';
 
-type ProxySettings = Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
 export interface ProxyOptions {
   admission: Admission;
@@ -202,6 +203,7 @@ class Exchange implements Receiver {
       proxyMs: this.#forwardedAtMs - this.#startedAtMs,
       expiresAtMs: pass.expiresAtMs,
       remaining: pass.remaining,
+      cors: corsFields(this.#settings, this.req),
     });
     this.#upstreamRequestId = upstreamRequestId;
     // The reason phrase is ours: the upstream's may hold what breaks a status line.
@@ -265,7 +267,11 @@ class Exchange implements Receiver {
     this.#code = codeOf(refusal);
     this.#cause = refusal.cause;
     this.#forwarding?.abort();
-    const headers: Record<string, string> = { ...REFUSAL_HEADERS, ...extraHeaders };
+    const headers: Record<string, string> = {
+      ...REFUSAL_HEADERS,
+      ...corsFields(this.#settings, this.req),
+      ...extraHeaders,
+    };
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
     if (this.expectsContinue) headers.Connection = 'close';
     sendProblem(this.res, refusal, this.#requestId, headers);
@@ -295,7 +301,8 @@ class Exchange implements Receiver {
   #answerOptions(): void {
     this.#outcome = 'ok';
     this.#status = 204;
-    this.res.writeHead(204, { ...REFUSAL_HEADERS, 'X-Request-ID': this.#requestId });
+    const cors = preflightFields(this.#settings, this.req);
+    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#requestId });
     this.res.end();
   }
 

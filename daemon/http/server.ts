@@ -11,6 +11,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../core/ports.js';
 import { Refusal, type RefusalKind } from '../core/refusal.js';
 import { LINGER_MS } from './body.js';
+import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { requestIdOf } from './credentials.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
 import { isProxied, type Proxy, REFUSAL_HEADERS } from './proxy.js';
@@ -23,6 +24,8 @@ export interface ServerOptions {
   clock: Clock;
   maxConnections: number;
   isDraining: () => boolean;
+  /** Those in force: SIGHUP may put others in their place. */
+  live: { readonly current: CorsSettings };
 }
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -30,7 +33,7 @@ const CHECK_EVERY_MS = 1_000;
 // Longer than the idle time of load balancers (60 s as a rule), so that it is not us who closes under their hands.
 const KEEP_ALIVE_MS = 75_000;
 
-export function createHttpServer({ proxy, app, clock, maxConnections, isDraining }: ServerOptions): Server {
+export function createHttpServer({ proxy, app, clock, maxConnections, isDraining, live }: ServerOptions): Server {
   const server = createServer({
     // Room for the longest target and headers that the shape check lets through, so that it is the one to refuse.
     maxHeaderSize: LARGEST_HEADERS + LONGEST_TARGET + 4096,
@@ -50,7 +53,7 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
     // in advance: Node would then keep only the last of each repeated field of the answer.
     if (isDraining()) res.shouldKeepAlive = false;
     if (proxy && isProxied(target)) proxy.handle(req, res, expectsContinue);
-    else if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res);
+    else if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res, live.current);
     else if (isPath(target)) app(req, res);
     else sendProblem(res, targetNotPlain(), requestIdOf(req.headers['x-request-id']), REFUSAL_HEADERS);
   };
@@ -67,7 +70,8 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
   });
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const refusal = new Refusal('expectation_failed', 'expectation not supported');
-    sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), { ...REFUSAL_HEADERS, Connection: 'close' });
+    const headers = { ...REFUSAL_HEADERS, ...corsFields(live.current, req), Connection: 'close' };
+    sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), headers);
   });
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
     // Node has let go of this socket: a reset would be nobody's, and end the process.
@@ -102,8 +106,8 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
 /** Neither an absolute URL nor what a browser would take for one (`//host`). */
 const isPath = (target: string) => /^\/(?!\/)/.test(target);
 
-function answerOptions(req: IncomingMessage, res: ServerResponse): void {
-  res.writeHead(204, { 'X-Request-ID': requestIdOf(req.headers['x-request-id']) });
+function answerOptions(req: IncomingMessage, res: ServerResponse, settings: CorsSettings): void {
+  res.writeHead(204, { 'X-Request-ID': requestIdOf(req.headers['x-request-id']), ...preflightFields(settings, req) });
   res.end();
 }
 
