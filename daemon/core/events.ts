@@ -10,8 +10,8 @@ export interface RequestEnded {
   method: string;
   /** Without the query, which may hold anything. */
   path: string;
-  /** The status sent, or null when none was. */
-  status: number | null;
+  /** The status sent, or 499 when the client left before any was. */
+  status: number;
   /** The refusal's code, if it was refused. */
   code: string | null;
   outcome: Outcome;

@@ -75,8 +75,17 @@ export const LINGER_MS = 2_000;
  */
 export function linger(req: IncomingMessage, clock: Clock): void {
   if (req.complete || req.destroyed) return;
+  const { socket } = req;
   const cancel = clock.after(LINGER_MS, () => req.destroy());
+  const stop = () => {
+    cancel();
+    socket.off('close', stop);
+  };
   req.on('error', () => undefined);
-  req.once('close', cancel);
+  req.once('end', stop);
+  // Not the request's own `close`: after its answer Node forgets the request when the connection ends.
+  socket.once('close', stop);
+  // Whoever read it piece by piece reads no more, and would hold up what flows.
+  req.removeAllListeners('readable');
   req.resume();
 }

@@ -3,7 +3,7 @@ import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
 import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unavailable } from '../core/refusal.js';
-import type { RequestBody } from './body.js';
+import { ClientGone, type RequestBody } from './body.js';
 
 /** Takes an upstream's answer as it arrives. */
 export interface Receiver {
@@ -30,6 +30,14 @@ export type ForwarderSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConn
 /** Those in force: SIGHUP may put others in their place. */
 export interface LiveTimeouts {
   readonly current: Pick<Settings, 'upstreamConnectTimeoutMs'>;
+}
+
+/** A place in the queue for a connection. */
+export interface Place {
+  /** @throws {Refusal} `unavailable` when none came free in time. */
+  reached: Promise<void>;
+  /** Leaves the queue: nobody needs the connection any more. */
+  leave(): void;
 }
 
 const LARGEST_RESPONSE_HEADERS = 64 * 1024;
@@ -63,24 +71,37 @@ export class Forwarder {
    * Reserves a connection; `forward` gives it back, or `release` does if it comes to nothing. The pool
    * itself would let a request wait for ever.
    *
-   * @throws {Refusal} `unavailable` when none came free in time.
+   * @returns a place in the queue when it has to wait.
    */
-  reserve(): undefined | Promise<void> {
-    if (this.#free > 0) {
-      this.#free -= 1;
-      return undefined;
-    }
-    return new Promise((resolve, reject) => {
+  reserve(): undefined | Place {
+    if (this.#free === 0) return this.#queue();
+    this.#free -= 1;
+    return undefined;
+  }
+
+  #queue(): Place {
+    let leave: () => void = () => undefined;
+    const reached = new Promise<void>((resolve, reject) => {
       const proceed = () => {
         cancel();
         resolve();
       };
+      const quit = (reason: Error) => {
+        const at = this.#waiting.indexOf(proceed);
+        if (at === -1) return;
+        this.#waiting.splice(at, 1);
+        cancel();
+        reject(reason);
+      };
       const cancel = this.#clock.after(this.#live.current.upstreamConnectTimeoutMs, () => {
-        this.#waiting.splice(this.#waiting.indexOf(proceed), 1);
-        reject(unavailable());
+        quit(unavailable());
       });
+      leave = () => {
+        quit(new ClientGone());
+      };
       this.#waiting.push(proceed);
     });
+    return { reached, leave };
   }
 
   release(): void {

@@ -19,7 +19,7 @@ import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { ClientGone, hasBody, holdBody, isHeld, linger, type RequestBody, streamBody } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, requestIdOf } from './credentials.js';
-import type { Forwarder, Forwarding, Receiver } from './forward.js';
+import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { checkShape, pathOf } from './shape.js';
@@ -73,6 +73,9 @@ export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 /** What every refusal on /v1 carries. */
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 
+// Never sent: what nginx, and everyone since, calls a client that left before it had an answer.
+const CLIENT_CLOSED_STATUS = 499;
+
 /** One request and its answer. */
 class Exchange implements Receiver {
   readonly #settings: ProxySettings;
@@ -80,6 +83,7 @@ class Exchange implements Receiver {
   readonly #startedAtMs: number;
   readonly #watch: Watch;
   #pass: Pass | null = null;
+  #place: Place | null = null;
   #forwarding: Forwarding | null = null;
   #forwardedAtMs = 0;
   #outcome: Outcome | null = null;
@@ -165,7 +169,8 @@ class Exchange implements Receiver {
 
   async #forward(pass: Pass, body: RequestBody): Promise<void> {
     const { admission, forwarder, clock } = this.options;
-    await forwarder.reserve();
+    this.#place = forwarder.reserve() ?? null;
+    if (this.#place) await this.#place.reached;
     try {
       // Gone or refused while its body arrived or it waited for a connection: nothing is spent on it any more.
       if (this.#isOver()) throw new ClientGone();
@@ -309,7 +314,8 @@ class Exchange implements Receiver {
   /** The answer went out whole, or the connection is gone. */
   #close(): void {
     this.onClose();
-    this.#watch.stop();
+    this.#watch.end();
+    this.#place?.leave();
     if (!this.res.writableFinished) this.#forwarding?.abort();
     if (this.#outcome === null || (this.#outcome === 'ok' && !this.res.writableFinished))
       this.#outcome = 'client_closed';
@@ -322,7 +328,7 @@ class Exchange implements Receiver {
         tokenId: this.#pass?.tokenId ?? null,
         method: this.req.method ?? '',
         path: pathOf(this.req.url ?? ''),
-        status: this.#status,
+        status: this.#status ?? CLIENT_CLOSED_STATUS,
         code: this.#code,
         outcome: this.#outcome,
         durationMs: this.options.clock.monotonic() - this.#startedAtMs,

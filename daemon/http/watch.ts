@@ -10,11 +10,13 @@ export class Watch {
   #lastMs = 0;
   #firesAtMs = Infinity;
   #cancel: (() => void) | null = null;
+  #hasEnded = false;
 
   constructor(private readonly clock: Clock) {}
 
   /** From now on silence of `limitMs` calls `onSilence`, once. */
   expect(limitMs: number, onSilence: () => void): void {
+    if (this.#hasEnded) return;
     this.#limitMs = limitMs;
     this.#onSilence = onSilence;
     this.touch();
@@ -29,6 +31,12 @@ export class Watch {
     this.#cancel?.();
     this.#cancel = null;
     this.#firesAtMs = Infinity;
+  }
+
+  /** For good: an upload can go on for a while after the answer to it, and must not set a timer again. */
+  end(): void {
+    this.stop();
+    this.#hasEnded = true;
   }
 
   #arm(afterMs: number): void {
