@@ -155,22 +155,6 @@ describe('streaming', () => {
     });
   });
 
-  describe('a client that leaves takes the upstream request with it', () => {
-    const MOMENTS: Record<string, () => Promise<RawClient>> = {
-      'before headers': () => scene.beforeHeaders(),
-      'in the middle of a stream': async () => (await scene.midStream()).client,
-      'in the middle of an upload': () => scene.midUpload(),
-    };
-    for (const [moment, clientThen] of Object.entries(MOMENTS)) {
-      it(moment, async () => {
-        (await clientThen()).destroy();
-        await scene.aborted();
-        expect(await scene.onlyEnd()).to.include({ outcome: 'client_closed' });
-        await scene.expectSpent(1);
-      });
-    }
-  });
-
   describe('a change', () => {
     const revoke = () => scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
     const reactivate = () => scene.daemon.manage('PATCH', `/manage/tokens/${scene.token.id}`, { is_active: true });

@@ -9,6 +9,7 @@ import type { Environment } from '../../../config/settings.js';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import { isProxied } from '../../../daemon/http/proxy.js';
+import type { TestClock } from '../../support/clock.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { type Fields, head, type RawAnswer, RawClient } from '../../support/raw.js';
@@ -27,6 +28,8 @@ interface Transcript {
 
 export interface StageOptions {
   env?: Environment;
+  /** One that stands still, say. */
+  clock?: TestClock;
 }
 
 export class Stage {
@@ -52,7 +55,7 @@ export class Stage {
 
   async open(): Promise<void> {
     this.upstream = await new ScriptedUpstream().listen();
-    this.daemon = await startDaemon({ upstream: this.upstream.url, env: this.options.env ?? {} });
+    this.daemon = await startDaemon({ upstream: this.upstream.url, ...this.options });
     this.project = await this.daemon.createProject();
     const count = (req: IncomingMessage) => {
       if (isProxied(req.url ?? '')) this.#proxied += 1;

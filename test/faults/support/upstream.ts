@@ -1,4 +1,5 @@
 /** An upstream that does what a script says, byte for byte, and keeps every byte it was sent. */
+import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { eventually } from '../../support/eventually.js';
@@ -6,6 +7,7 @@ import { type Message, NotHttp, readMessage, valuesOf } from './wire.js';
 
 // What is kept of an answer; one that is longer is compared up to here.
 const MOST_KEPT = 1024 * 1024;
+const PIECE = Buffer.alloc(64 * 1024, 'x');
 
 /** Called when a request's head has arrived. */
 export type Script = (exchange: Exchange) => void | Promise<void>;
@@ -82,6 +84,18 @@ export class Exchange {
     this.sentBytes += buffer.length;
     if (this.sentBytes <= MOST_KEPT) this.#sent.push(buffer);
     return this.socket.write(buffer);
+  }
+
+  /** Sends `bytes` more, as fast as they are taken, until they are sent or the connection is closed. */
+  async pump(bytes: number): Promise<void> {
+    const gone = new AbortController();
+    this.socket.once('close', () => {
+      gone.abort();
+    });
+    for (let rest = bytes; rest > 0 && !this.isClosed; rest -= PIECE.length) {
+      const isTaken = this.send(PIECE.subarray(0, rest));
+      if (!isTaken) await once(this.socket, 'drain', { signal: gone.signal }).catch(() => undefined);
+    }
   }
 
   /** A whole answer with a length. */

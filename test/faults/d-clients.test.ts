@@ -1,0 +1,194 @@
+import { expect } from 'chai';
+import { takeDatabaseAway } from '../support/outage.js';
+import { chunk, head, type RawClient } from '../support/raw.js';
+import { eventually } from '../support/eventually.js';
+import { staged } from './support/stage.js';
+import type { Exchange } from './support/upstream.js';
+
+const MINUTE_MS = 60_000;
+
+describe('D: clients that leave', () => {
+  const { stage, it } = staged({ env: { REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' } });
+
+  /** Destroys the client. @returns after how many milliseconds the upstream connection was closed. */
+  async function leave(client: RawClient, exchange: Exchange): Promise<number> {
+    const leftAtMs = performance.now();
+    const closed = new Promise<void>((resolve) => exchange.socket.once('close', resolve));
+    client.destroy();
+    await closed;
+    return performance.now() - leftAtMs;
+  }
+
+  const silent = () => undefined;
+
+  for (const method of ['GET', 'POST'] as const) {
+    it(`D01 a ${method} takes the upstream request with it before the first byte, at once`, async () => {
+      stage.upstream.script = silent;
+      const tookMs: number[] = [];
+      for (let round = 1; round <= 20; round++) {
+        const client = await stage.client(method === 'GET' ? stage.get() : stage.post('{"a":1}'));
+        await eventually('the request is at the upstream', () => stage.upstream.exchanges.length === round);
+        const exchange = stage.upstream.exchanges.at(-1)!;
+        await exchange.whole();
+        tookMs.push(await leave(client, exchange));
+        expect(client.pending.toString(), 'bytes at the client').to.equal('');
+        expect(exchange.request.body.toString()).to.equal(method === 'GET' ? '' : '{"a":1}');
+      }
+      await eventually('all are over', () => stage.daemon.ended.length === tookMs.length);
+      for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 499 });
+      expect(await stage.uses(), 'uses: they were forwarded').to.equal(tookMs.length);
+      // The bound is on the 99th of a hundred; on a machine that does other things as well the median says as much.
+      expect(tookMs.sort((a, b) => a - b)[10]).to.be.below(50);
+    });
+  }
+
+  for (const [what, fields] of Object.entries({ 'in chunks': 'Transfer-Encoding: chunked', 'without a length': '' })) {
+    it(`D02 an event stream ${what} that is left is not read any further`, async () => {
+      let pumped = Promise.resolve();
+      stage.upstream.script = (exchange) => {
+        exchange.send(`HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n${fields}${fields && '\r\n'}\r\n`);
+        exchange.send(fields ? chunk('data: first\n\n') : 'data: first\n\n');
+        if (!fields) pumped = exchange.pump(1e9);
+      };
+      const client = await stage.client(stage.get());
+      await client.seen('data: first\n\n');
+      const exchange = await stage.upstream.only();
+      expect(await leave(client, exchange)).to.be.below(1_000);
+      await pumped;
+      expect(exchange.sentBytes, 'of a billion').to.be.below(100e6);
+      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 200 });
+      expect(await stage.uses()).to.equal(1);
+    });
+  }
+
+  describe('in the middle of an upload', () => {
+    const UPLOADS = {
+      'in chunks': { fields: { 'Transfer-Encoding': 'chunked' }, begins: chunk('the beginning') },
+      'of a declared length': { fields: { 'Content-Length': '100000' }, begins: 'the beginning' },
+    };
+    for (const [what, { fields, begins }] of Object.entries(UPLOADS)) {
+      it(`D03 ${what} abort it: the upstream cannot take it for whole, and the use stays counted`, async () => {
+        stage.upstream.script = silent;
+        const client = await stage.client(stage.post('', fields) + begins);
+        const exchange = await stage.upstream.only();
+        await eventually('the beginning is there', () => exchange.request.body.length > 0);
+        expect(await leave(client, exchange)).to.be.below(1_000);
+        expect(exchange.request).to.include({ isWhole: false });
+        expect(exchange.request.body.toString()).to.equal('the beginning');
+        expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+        expect(await stage.uses()).to.equal(1);
+      });
+    }
+
+    it('D03 of a small body spend nothing: it is held until it is whole', async () => {
+      const client = await stage.client(stage.post('', { 'Content-Length': '100' }) + 'the beginning');
+      await stage.inFlight(1);
+      client.destroy();
+      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+      await stage.expectNothingSpent();
+    });
+
+    it('D03 do not come back when their answer was there already', async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.answer(413);
+      };
+      const client = await stage.client(stage.post('', { 'Transfer-Encoding': 'chunked' }) + chunk('the beginning'));
+      expect((await client.answer()).status).to.equal(413);
+      client.send(chunk('more'));
+      client.send(chunk('and more'));
+      client.destroy();
+      expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 413 });
+    });
+  });
+
+  it('D04 while the database is asked: nothing is forwarded', async () => {
+    stage.daemon.clock.advance(MINUTE_MS); // What is remembered is read again.
+    let proceed: () => void = silent;
+    const gate = new Promise<void>((resolve) => {
+      proceed = resolve;
+    });
+    const slow = takeDatabaseAway(stage.daemon, (reach) => gate.then(reach));
+    try {
+      const client = await stage.client(stage.post('{}'));
+      await eventually('the database is asked', () => slow.attempts > 0);
+      client.destroy();
+      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+    } finally {
+      slow.end();
+      proceed();
+    }
+    await stage.inFlight(0);
+    await stage.expectNothingSpent();
+  });
+
+  describe('right after the last byte', () => {
+    const BODY = 'x'.repeat(300_000);
+    const ANSWERS: Record<string, (exchange: Exchange) => void> = {
+      'of a small answer': (exchange) => {
+        exchange.answer();
+      },
+      'of a large answer': (exchange) => {
+        exchange.answer(200, '', BODY);
+      },
+      'of an answer in chunks': (exchange) => {
+        exchange.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk(BODY)}0\r\n\r\n`);
+      },
+    };
+    for (const [what, script] of Object.entries(ANSWERS)) {
+      for (const [how, go] of Object.entries({
+        close: (client: RawClient) => client.socket.destroy(),
+        reset: (client: RawClient) => client.socket.resetAndDestroy(),
+      })) {
+        it(`D08 ${what} they ${how} the connection: that is a success`, async () => {
+          stage.upstream.script = script;
+          for (let round = 1; round <= 10; round++) {
+            const client = await stage.client(stage.get());
+            expect((await client.answer()).status).to.equal(200);
+            go(client);
+            await eventually('it is over', () => stage.daemon.ended.length === round);
+          }
+          for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'ok', status: 200 });
+        });
+      }
+    }
+
+    it('D08 of an answer in full before the connection is asked to close: that is a success', async () => {
+      const client = await stage.client(stage.get({ Connection: 'close' }));
+      await client.seen('{"ok":true}');
+      client.socket.resetAndDestroy();
+      expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 200 });
+    });
+  });
+});
+
+describe('D: clients that leave while they wait for a connection', () => {
+  const { stage, it } = staged({ env: { UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '1h' } });
+
+  it('D04 are forgotten at once, and those behind them get it', async () => {
+    stage.upstream.script = () => undefined;
+    const first = await stage.client(stage.get());
+    const exchange = await stage.upstream.only();
+    const timers = stage.daemon.clock.pending;
+    const other = await stage.issue();
+    const waiting: RawClient[] = [];
+    for (let i = 0; i < 5; i++) waiting.push(await stage.client(head('GET /v1/models', other.token)));
+    await stage.inFlight(6);
+    const last = await stage.client(stage.get({}, '/v1/last'));
+    await stage.inFlight(7);
+    for (const client of waiting) client.destroy();
+    await stage.inFlight(2);
+    await eventually('only the timers of those that wait are left', () => stage.daemon.clock.pending <= timers + 2);
+    expect(stage.daemon.ended.map(({ outcome, status }) => `${outcome} ${String(status)}`)).to.deep.equal(
+      waiting.map(() => 'client_closed 499'),
+    );
+
+    stage.upstream.script = (each) => {
+      each.answer();
+    };
+    exchange.answer();
+    expect((await first.answer()).status).to.equal(200);
+    expect((await last.answer()).status).to.equal(200);
+    expect(stage.upstream.exchanges.map(({ target }) => target)).to.deep.equal(['/v1/models', '/v1/last']);
+    expect(await stage.uses(other)).to.equal(0);
+  });
+});

@@ -1,0 +1,148 @@
+import { expect } from 'chai';
+import { gzipSync } from 'node:zlib';
+import { mintSecret } from '../../daemon/core/token.js';
+import { TestClock } from '../support/clock.js';
+import { eventually } from '../support/eventually.js';
+import { takeDatabaseAway } from '../support/outage.js';
+import { chunk, head, LAST_CHUNK, type RawAnswer, type RawClient } from '../support/raw.js';
+import { BODY_TOO_LARGE, expectRefusal, UNAUTHORIZED } from '../support/refusals.js';
+import { staged } from './support/stage.js';
+
+const MOST = 100_000;
+
+describe('E: limits', () => {
+  const { stage, it } = staged({ env: { MAX_REQUEST_SIZE: '100KB' } });
+
+  const declared = (length: number) => stage.post('', { 'Content-Length': String(length) });
+
+  it('E01 a body of exactly MAX_REQUEST_SIZE passes, byte for byte', async () => {
+    const body = 'x'.repeat(MOST - 1) + 'y';
+    expect((await stage.ask(declared(MOST) + body)).status).to.equal(200);
+    const { request } = await stage.upstream.only();
+    expect(request.body.equals(Buffer.from(body))).to.equal(true);
+  });
+
+  it('E01 one byte more is 413 before any of it is read, and nothing reaches the upstream', async () => {
+    expectRefusal(await stage.ask(declared(MOST + 1)), BODY_TOO_LARGE);
+    await stage.expectNothingSpent();
+  });
+
+  it('E02 a body in chunks of exactly MAX_REQUEST_SIZE passes', async () => {
+    const body = chunk('x'.repeat(MOST - 1)) + chunk('y') + LAST_CHUNK;
+    expect((await stage.ask(stage.post('', { 'Transfer-Encoding': 'chunked' }) + body)).status).to.equal(200);
+    expect((await stage.upstream.only()).request.body).to.have.lengthOf(MOST);
+  });
+
+  it('E02 the byte beyond it aborts the upstream request, which cannot be taken for whole; the client gets 413', async () => {
+    const client = await stage.client(stage.post('', { 'Transfer-Encoding': 'chunked' }));
+    client.send(chunk('x'.repeat(MOST)));
+    const exchange = await stage.upstream.only();
+    await eventually('all that is allowed is there', () => exchange.request.body.length === MOST);
+    client.send(chunk('y') + LAST_CHUNK);
+    expectRefusal(await client.answer(), BODY_TOO_LARGE);
+    await exchange.closed();
+    expect(exchange.request).to.include({ isWhole: false });
+    expect(exchange.request.body.toString()).to.equal('x'.repeat(MOST));
+    expect(await stage.onlyEnd()).to.include({ outcome: 'refused', status: 413 });
+    expect(await stage.uses(), 'uses: it was forwarded').to.equal(1);
+  });
+
+  it('E06 of a compressed body the bytes on the wire count, and they pass as they are', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * MOST));
+    expect(bomb.length).to.be.below(MOST);
+    const fields = { 'Content-Encoding': 'gzip', 'Content-Type': 'application/json' };
+    const request = head('POST /v1/echo', stage.secret, { ...fields, 'Content-Length': String(bomb.length) });
+    expect((await stage.ask(Buffer.concat([Buffer.from(request), bomb]))).status).to.equal(200);
+    const exchange = await stage.upstream.only();
+    expect(exchange.request.body.equals(bomb), 'byte for byte').to.equal(true);
+    expect(exchange.all('content-encoding')).to.deep.equal(['gzip']);
+  });
+
+  describe('E07 nothing reads the body of /v1 before it is forwarded:', () => {
+    const TYPES = ['application/json', 'application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data'];
+    for (const type of TYPES) {
+      it(`E07 ${type} that is none passes as it is`, async () => {
+        const body = '{"model": &&& not what it says\u0000';
+        expect((await stage.ask(stage.post(body, { 'Content-Type': type }))).status).to.equal(200);
+        expect((await stage.upstream.only()).request.body.toString('latin1')).to.equal(body);
+      });
+
+      it(`E07 ${type} in chunks passes piece by piece`, async () => {
+        const fields = { 'Content-Type': type, 'Transfer-Encoding': 'chunked' };
+        const client = await stage.client(stage.post('', fields) + chunk('{"a":'));
+        const exchange = await stage.upstream.only();
+        await eventually('the beginning is there', () => exchange.request.body.toString() === '{"a":');
+        client.send(chunk('1}') + LAST_CHUNK);
+        expect((await client.answer()).status).to.equal(200);
+        expect(exchange.request.body.toString()).to.equal('{"a":1}');
+      });
+    }
+  });
+
+  describe('E15 floods of bad tokens', () => {
+    it('E15 do not ask the database again and again for the same one, nor at all for one that cannot be', async () => {
+      const unknown = mintSecret();
+      const impossible = `${unknown.slice(0, -1)}${unknown.endsWith('0') ? '1' : '0'}`;
+      expectRefusal(await stage.ask(head('GET /v1/models', unknown)), UNAUTHORIZED);
+      const database = takeDatabaseAway(stage.daemon);
+      try {
+        const answers = [unknown, impossible].flatMap((secret) =>
+          Array.from({ length: 50 }, () => stage.ask(head('GET /v1/models', secret))),
+        );
+        for (const answer of await Promise.all(answers)) expectRefusal(answer, UNAUTHORIZED);
+        expect(database.attempts, 'questions to the database').to.equal(0);
+      } finally {
+        database.end();
+      }
+      await stage.expectNothingSpent();
+    });
+  });
+});
+
+describe('E: a client that writes on without reading', () => {
+  // The clock stands still: what is read after an answer is not cut off by time.
+  const { stage, it } = staged({ env: { MAX_REQUEST_SIZE: '100KB' }, clock: new TestClock({ standsStill: true }) });
+  const PIECE = 'x'.repeat(64 * 1024);
+  // More than the kernel holds on the way.
+  const PIECES = 1000;
+  const CHUNKED = { 'Transfer-Encoding': 'chunked' };
+
+  /** Sends pieces until all are taken, and only then reads the answer. */
+  async function answerAfterAll(client: RawClient, piece: string): Promise<RawAnswer> {
+    client.socket.pause();
+    for (let i = 0; i < PIECES; i++) client.send(piece);
+    await eventually('the rest is taken', () => client.socket.writableLength === 0, 15_000);
+    client.socket.resume();
+    return client.answer();
+  }
+
+  it('E03 gets its 413 when the declared length is too large', async () => {
+    const client = await stage.client(stage.post('', { 'Content-Length': String(PIECES * PIECE.length) }));
+    expectRefusal(await answerAfterAll(client, PIECE), BODY_TOO_LARGE);
+    await stage.expectNothingSpent();
+  });
+
+  it('E03 gets its 413 when a body in chunks becomes too large', async () => {
+    const client = await stage.client(stage.post('', CHUNKED));
+    expectRefusal(await answerAfterAll(client, chunk(PIECE)), BODY_TOO_LARGE);
+    const exchange = await stage.upstream.only();
+    await exchange.closed();
+    expect(exchange.request).to.include({ isWhole: false });
+  });
+
+  it('E03 gets the 413 that the upstream gave before it was done', async () => {
+    stage.upstream.script = (exchange) => {
+      exchange.answer(413);
+    };
+    const client = await stage.client(stage.post('', CHUNKED) + chunk('the beginning'));
+    await client.seen('413');
+    expect((await answerAfterAll(client, chunk(PIECE))).status).to.equal(413);
+    await (await stage.upstream.only()).closed();
+  });
+
+  it('E03 gets the 401 to a token that is none', async () => {
+    const client = await stage.client(head('POST /v1/echo', mintSecret(), CHUNKED));
+    expectRefusal(await answerAfterAll(client, chunk(PIECE)), UNAUTHORIZED);
+    await stage.expectNothingSpent();
+  });
+});
