@@ -3,7 +3,7 @@
  * every case the invariants are checked, whatever the case itself looked at.
  */
 import { expect } from 'chai';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Environment } from '../../../config/settings.js';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
@@ -57,8 +57,17 @@ export class Stage {
     this.upstream = await new ScriptedUpstream().listen();
     this.daemon = await startDaemon({ upstream: this.upstream.url, ...this.options });
     this.project = await this.daemon.createProject();
-    const count = (req: IncomingMessage) => {
-      if (isProxied(req.url ?? '')) this.#proxied += 1;
+    const count = (req: IncomingMessage, res: ServerResponse) => {
+      if (!isProxied(req.url ?? '')) return;
+      // One that comes in behind another begins when that is answered, unless the connection is over by then.
+      const begin = () => {
+        if (!req.socket.destroyed && !req.socket.writableEnded) this.#proxied += 1;
+      };
+      if (res.socket) begin();
+      else
+        res.once('socket', () => {
+          process.nextTick(begin);
+        });
     };
     this.daemon.daemon.server
       .on('request', count)

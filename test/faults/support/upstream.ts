@@ -14,7 +14,11 @@ export type Script = (exchange: Exchange) => void | Promise<void>;
 
 /** One request at the upstream, and the answer that the script gives to it. */
 export class Exchange {
-  #request: Message;
+  #request!: Message;
+  #onWhole!: () => void;
+  readonly #whole = new Promise<void>((resolve) => {
+    this.#onWhole = resolve;
+  });
   #sent: Buffer[] = [];
   /** How many bytes of an answer were given to the socket. */
   sentBytes = 0;
@@ -28,11 +32,12 @@ export class Exchange {
     readonly isReused: boolean,
     readonly connection: number,
   ) {
-    this.#request = request;
+    this.update(request);
   }
 
   update(request: Message): void {
     this.#request = request;
+    if (request.isWhole) this.#onWhole();
   }
 
   get request(): Message {
@@ -68,9 +73,9 @@ export class Exchange {
     return this.sentBytes <= MOST_KEPT;
   }
 
-  /** Waits for the whole request. */
+  /** Waits for the whole request; for ever, if its connection ends before. */
   whole(): Promise<void> {
-    return eventually('the request has arrived whole', () => this.request.isWhole);
+    return this.#whole;
   }
 
   /** Waits until the other side has ended the connection. */
