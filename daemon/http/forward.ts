@@ -1,9 +1,10 @@
 /** The only file that talks to the provider over HTTP. */
-import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unavailable } from '../core/refusal.js';
 import { ClientGone, type RequestBody } from './body.js';
+import { type Connect, Connection, connectWithin, type LiveTimeouts } from './connection.js';
 
 /** Takes an upstream's answer as it arrives. */
 export interface Receiver {
@@ -27,11 +28,6 @@ export interface UpstreamRequest {
 
 export type ForwarderSettings = Pick<Settings, 'upstreamBaseUrl' | 'upstreamConnections'>;
 
-/** Those in force: SIGHUP may put others in their place. */
-export interface LiveTimeouts {
-  readonly current: Pick<Settings, 'upstreamConnectTimeoutMs'>;
-}
-
 /** A place in the queue for a connection. */
 export interface Place {
   /** @throws {Refusal} `unavailable` when none came free in time. */
@@ -40,13 +36,15 @@ export interface Place {
   leave(): void;
 }
 
-const LARGEST_RESPONSE_HEADERS = 64 * 1024;
-
 export class Forwarder {
-  readonly #pool: Pool;
+  readonly #origin: string;
   readonly #prefix: string;
   readonly #clock: Clock;
   readonly #live: LiveTimeouts;
+  readonly #connect: Connect;
+  readonly #connections: Connection[] = [];
+  /** Those that carry no request; the last one carried one last. */
+  readonly #idle: Connection[] = [];
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
@@ -54,22 +52,13 @@ export class Forwarder {
     this.#live = live;
     this.#clock = clock;
     this.#free = upstreamConnections;
+    this.#origin = upstreamBaseUrl.origin;
     this.#prefix = upstreamBaseUrl.pathname.replace(/\/+$/, '');
-    this.#pool = new Pool(upstreamBaseUrl.origin, {
-      connections: upstreamConnections,
-      pipelining: 1,
-      allowH2: false,
-      maxHeaderSize: LARGEST_RESPONSE_HEADERS,
-      connect: connectWithin(live),
-      // Its own are up to half a second late; the proxy watches the time itself.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
+    this.#connect = connectWithin(live, clock);
   }
 
   /**
-   * Reserves a connection; `forward` gives it back, or `release` does if it comes to nothing. The pool
-   * itself would let a request wait for ever.
+   * Reserves a connection; `forward` gives it back, or `release` does if it comes to nothing.
    *
    * @returns a place in the queue when it has to wait.
    */
@@ -111,49 +100,55 @@ export class Forwarder {
   }
 
   forward(request: UpstreamRequest, receiver: Receiver): Forwarding {
-    const forwarding = new Forwarding(receiver, () => {
-      this.release();
-    });
-    this.#pool.dispatch(
+    const connection = this.#idle.pop() ?? this.#open();
+    const forwarding = new Forwarding(
       {
         method: request.method,
         path: this.#prefix + request.target,
         headers: request.headers,
         body: request.body as Buffer | null, // Any async iterable will do; undici's types know fewer.
       },
-      forwarding,
+      connection,
+      receiver,
+      (isAlive) => {
+        // One that was lost is taken last: it would have to be opened anew.
+        if (isAlive) this.#idle.push(connection);
+        else this.#idle.unshift(connection);
+        this.release();
+      },
     );
+    forwarding.start();
     return forwarding;
   }
 
-  close(): Promise<void> {
-    return this.#pool.destroy();
+  #open(): Connection {
+    const connection = new Connection(this.#origin, this.#connect, this.#clock);
+    this.#connections.push(connection);
+    return connection;
   }
-}
 
-/** undici fixes the time when it builds a connector, which also remembers TLS sessions: a new one only for a new time. */
-function connectWithin(live: LiveTimeouts): buildConnector.connector {
-  let timeoutMs = live.current.upstreamConnectTimeoutMs;
-  const build = () => buildConnector({ timeout: timeoutMs, allowH2: false });
-  let connector = build();
-  return (options, callback) => {
-    if (timeoutMs !== live.current.upstreamConnectTimeoutMs) {
-      timeoutMs = live.current.upstreamConnectTimeoutMs;
-      connector = build();
-    }
-    connector(options, callback);
-  };
+  async close(): Promise<void> {
+    await Promise.all(this.#connections.map((connection) => connection.close()));
+  }
 }
 
 /** One request at the upstream. */
 export class Forwarding implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   #isAborted = false;
+  #isAnswered = false;
+  #isRepeated = false;
 
   constructor(
+    private readonly request: Dispatcher.DispatchOptions,
+    private readonly connection: Connection,
     private readonly receiver: Receiver,
-    private readonly onOver: () => void,
+    private readonly onOver: (isAlive: boolean) => void,
   ) {}
+
+  start(): void {
+    this.connection.dispatch(this.request, this);
+  }
 
   /** Ends the upstream request at once; the receiver hears no more of it. */
   abort(): void {
@@ -170,8 +165,14 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
+    this.connection.carries += 1;
     // It was called off while it waited for its connection: nothing of it has been sent, and nothing will be.
     if (this.#isAborted) controller.abort(new Error('aborted'));
+  }
+
+  /** At the first byte. */
+  onResponseStarted(): void {
+    this.#isAnswered = true;
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
@@ -193,13 +194,35 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.onOver();
-    if (!this.#isAborted) this.receiver.end();
+    this.onOver(true);
+    if (this.#isAborted) return;
+    // undici takes a reset for the end of an answer that ends with its connection.
+    const { failure } = this.connection;
+    if (failure) this.receiver.fail(refusalOf(failure));
+    else this.receiver.end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.onOver();
+    if (this.#mayRepeat()) {
+      this.#isRepeated = true;
+      // Not before undici is done with the connection that was lost.
+      queueMicrotask(() => {
+        this.start();
+      });
+      return;
+    }
+    this.onOver(false);
     if (!this.#isAborted) this.receiver.fail(refusalOf(error));
+  }
+
+  /**
+   * Whether the upstream closed an idle connection just as the request went out on it, and may be asked again: once, on
+   * a new connection, and only for what changes nothing if it was heard the first time too.
+   */
+  #mayRepeat(): boolean {
+    const { method, body } = this.request;
+    if (this.#isAborted || this.#isAnswered || this.#isRepeated || !this.connection.wasReused) return false;
+    return (method === 'GET' || method === 'HEAD') && (!body || Buffer.isBuffer(body));
   }
 
   #giveUp(refusal: Refusal): void {

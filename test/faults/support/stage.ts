@@ -79,7 +79,7 @@ export class Stage {
   }
 
   async begin(): Promise<void> {
-    this.upstream.begin();
+    await this.upstream.begin();
     this.upstreamEchoesSecrets = false;
     this.#clients = [];
     this.#ports.clear();

@@ -19,6 +19,8 @@ export class Exchange {
   readonly #whole = new Promise<void>((resolve) => {
     this.#onWhole = resolve;
   });
+  /** The request as it stood on the wire, as far as it has come. */
+  bytes: Buffer = Buffer.alloc(0);
   #sent: Buffer[] = [];
   /** How many bytes of an answer were given to the socket. */
   sentBytes = 0;
@@ -27,16 +29,18 @@ export class Exchange {
 
   constructor(
     request: Message,
+    bytes: Buffer,
     readonly socket: Socket,
     /** Whether the connection had carried a request before. */
     readonly isReused: boolean,
     readonly connection: number,
   ) {
-    this.update(request);
+    this.update(request, bytes);
   }
 
-  update(request: Message): void {
+  update(request: Message, bytes: Buffer): void {
     this.#request = request;
+    this.bytes = bytes.subarray(0, request.end);
     if (request.isWhole) this.#onWhole();
   }
 
@@ -144,12 +148,14 @@ export class ScriptedUpstream {
     return this;
   }
 
-  /** Before each case. */
-  begin(): void {
+  /** Before each case, which begins without a connection. */
+  async begin(): Promise<void> {
+    for (const socket of this.sockets) socket.end();
+    await eventually('the connections of the case before are gone', () => this.sockets.size === 0);
     this.script = AS_A_PROVIDER;
     this.exchanges = [];
     this.violations = [];
-    this.received = this.received.map(() => Buffer.alloc(0));
+    this.received = [];
   }
 
   /** The only request there was, once it is there. */
@@ -184,9 +190,9 @@ export class ScriptedUpstream {
         const request = readMessage(bytes, 0, 'request', () => false);
         if (!request) return;
         if (current) {
-          current.update(request);
+          current.update(request, bytes);
         } else {
-          current = new Exchange(request, socket, served > 0, connection);
+          current = new Exchange(request, bytes, socket, served > 0, connection);
           const before = this.exchanges.findLast((exchange) => exchange.socket === socket);
           if (before && before.sentBytes === 0) this.violations.push('a second request before the first was answered');
           served += 1;

@@ -1,0 +1,90 @@
+/** Connections to the upstream, one request on each at a time. */
+import type { Socket } from 'node:net';
+import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { Settings } from '../../config/settings.js';
+import type { Clock } from '../core/ports.js';
+
+/** Those in force: SIGHUP may put others in their place. */
+export interface LiveTimeouts {
+  readonly current: Pick<Settings, 'upstreamConnectTimeoutMs'>;
+}
+
+export type Connect = buildConnector.connector;
+
+const LARGEST_RESPONSE_HEADERS = 64 * 1024;
+// A busy connection would never be closed, and never notice that the upstream's name means another address now.
+const LONGEST_LIFE_MS = 60_000;
+
+/** A connection, and the next one once it is lost. */
+export class Connection {
+  readonly #client: Client;
+  readonly #clock: Clock;
+  #openedAtMs = Infinity;
+  /** How many requests it has been given, the current one included. */
+  carries = 0;
+  /** Why it ended, if not in an orderly way. */
+  failure: Error | null = null;
+
+  constructor(origin: string, connect: Connect, clock: Clock) {
+    this.#clock = clock;
+    this.#client = new Client(origin, {
+      pipelining: 1,
+      allowH2: false,
+      maxHeaderSize: LARGEST_RESPONSE_HEADERS,
+      connect: (options, callback) => {
+        connect(options, (...[error, socket]) => {
+          if (error) {
+            callback(error, null);
+          } else {
+            this.#opened(socket);
+            callback(null, socket);
+          }
+        });
+      },
+      // Its own are up to half a second late; the proxy watches the time itself.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  }
+
+  #opened(socket: Socket): void {
+    this.#openedAtMs = this.#clock.monotonic();
+    this.carries = 0;
+    this.failure = null;
+    // Before undici's own listener, so that it is known by the time undici says that the answer is over.
+    socket.once('error', (error) => {
+      this.failure = error;
+    });
+    socket.once('close', () => {
+      this.#openedAtMs = Infinity;
+    });
+  }
+
+  /** Whether it had carried another request before the current one. */
+  get wasReused(): boolean {
+    return this.carries > 1;
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const isOld = this.#clock.monotonic() > this.#openedAtMs + LONGEST_LIFE_MS;
+    this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
+  }
+
+  close(): Promise<void> {
+    return this.#client.destroy();
+  }
+}
+
+/** Connects as undici does, in the time that is given now, which undici would fix once and measure in half seconds. */
+export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
+  const connect = buildConnector({ timeout: 0, allowH2: false }) as (...args: Parameters<Connect>) => Socket; // As undici's types do not say.
+  return (options, callback) => {
+    const socket = connect(options, (...result) => {
+      cancel();
+      callback(...result);
+    });
+    const cancel = clock.after(live.current.upstreamConnectTimeoutMs, () => {
+      socket.destroy(new Error('no connection within UPSTREAM_CONNECT_TIMEOUT'));
+    });
+  };
+}
