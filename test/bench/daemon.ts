@@ -1,6 +1,5 @@
 /** The daemon under measurement: the built command in a process of its own, on a new SQLite file. */
 import { join } from 'node:path';
-import { fetch } from 'undici';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { temporaryFolder } from '../support/daemon.js';
 import type { Target } from './load.js';
@@ -15,25 +14,9 @@ export interface Daemon extends Service {
   targetWithToken(maxRequests: number): Promise<Target>;
 }
 
-export async function startDaemon({ processes, cores }: Bench, upstreamUrl: string): Promise<Daemon> {
-  const service = await processes.start(
-    {
-      name: 'llmp',
-      command: process.execPath,
-      args: ['--', COMMAND, 'daemon'],
-      env: {
-        MANAGEMENT_TOKEN,
-        LISTEN_ADDR: '127.0.0.1:0',
-        DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
-        UPSTREAM_BASE_URL: upstreamUrl,
-        SHUTDOWN_DELAY: '0',
-        SHUTDOWN_GRACE: '1s',
-      },
-      cores: cores.measured,
-    },
-    { prints: /"address":"([^"]+)"/ },
-  );
-  const url = `http://${service.url}`;
+export async function startDaemon(bench: Bench, upstreamUrl: string): Promise<Daemon> {
+  const service = await spawnDaemon(bench, upstreamUrl, join(temporaryFolder(), 'llmp.db'));
+  const { url } = service;
 
   async function create<T>(path: string, body: object): Promise<T> {
     const response = await fetch(url + path, {
@@ -47,11 +30,36 @@ export async function startDaemon({ processes, cores }: Bench, upstreamUrl: stri
   const project = await create<WireProject>('/manage/projects', { name: 'bench', api_key: 'sk-upstream-of-the-bench' });
   return {
     ...service,
-    url,
     async targetWithToken(maxRequests) {
       const fields = { project_id: project.id, max_requests: maxRequests };
       const { token } = await create<WireTokenCreated>('/manage/tokens', fields);
       return { url, headers: { authorization: `Bearer ${token}` } };
     },
   };
+}
+
+/** Started without a project. @param databasePath is created where there is none. */
+export async function spawnDaemon(
+  { processes, cores }: Bench,
+  upstreamUrl: string,
+  databasePath: string,
+): Promise<Service> {
+  const service = await processes.start(
+    {
+      name: 'llmp',
+      command: process.execPath,
+      args: ['--', COMMAND, 'daemon'],
+      env: {
+        MANAGEMENT_TOKEN,
+        LISTEN_ADDR: '127.0.0.1:0',
+        DATABASE_URL: databasePath,
+        UPSTREAM_BASE_URL: upstreamUrl,
+        SHUTDOWN_DELAY: '0',
+        SHUTDOWN_GRACE: '1s',
+      },
+      cores: cores.measured,
+    },
+    { prints: /"address":"([^"]+)"/ },
+  );
+  return { ...service, url: `http://${service.url}` };
 }

@@ -13,7 +13,7 @@ export type Goal = { atMost: number } | { atLeast: number };
 export type Row = Record<string, string | number | null>;
 
 export function isReached({ value, goal }: Figure): boolean | null {
-  if (goal === undefined) return null;
+  if (goal === undefined || Number.isNaN(value)) return null;
   return 'atMost' in goal ? value <= goal.atMost : value >= goal.atLeast;
 }
 
@@ -49,14 +49,13 @@ function table(head: readonly string[], lines: readonly (readonly string[])[]): 
     .join('\n');
 }
 
-const cell = (value: string | number | null) => (typeof value === 'number' ? number(value) : (value ?? 'unknown'));
-const amount = (value: number, unit: string) => `${number(value)} ${unit}`.trim();
+const cell = (value: string | number | null) => (typeof value === 'number' ? amount(value, '') : (value ?? 'unknown'));
+const amount = (value: number, unit: string) => (Number.isNaN(value) ? 'unknown' : `${number(value)} ${unit}`.trim());
 const goalText = (goal: Goal, unit: string) =>
   'atMost' in goal ? `≤ ${amount(goal.atMost, unit)}` : `≥ ${amount(goal.atLeast, unit)}`;
 
 /** Three digits that mean something. */
 function number(value: number): string {
-  if (!Number.isFinite(value)) return 'unknown';
   const rounded = Number(value.toPrecision(3));
   return Math.abs(rounded) < 1000 ? String(rounded) : String(Math.round(value));
 }
@@ -65,6 +64,12 @@ export function median(values: readonly number[]): number {
   const sorted = sortedNumbers(values);
   const middle = sorted.length / 2;
   return ((sorted[Math.ceil(middle) - 1] ?? NaN) + (sorted[Math.floor(middle)] ?? NaN)) / 2;
+}
+
+/** Null when one of them is. */
+export function medianOrNull(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length < values.length ? null : median(known);
 }
 
 /** @param q from 0 to 1: this share of the values is at most the result. */

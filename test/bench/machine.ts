@@ -62,6 +62,12 @@ export function cpuMs(pid: number): number | null {
   return ((Number(fields[11]) + Number(fields[12])) / ticksPerS) * MS_PER_S;
 }
 
+/** The memory a process has in RAM, now or at its highest so far; NaN where there is no /proc. */
+export function rssMb(pid: number, which: 'now' | 'highest'): number {
+  const field = { now: /^VmRSS:\s*(\d+) kB$/m, highest: /^VmHWM:\s*(\d+) kB$/m }[which];
+  return (Number(field.exec(readProc(pid, 'status') ?? '')?.[1]) * 1024) / 1e6;
+}
+
 function readProc(pid: number, file: string): string | null {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');

@@ -4,18 +4,23 @@
  */
 import { figureTable, isReached, rowTable } from './figures.js';
 import { describeMachine, divideCores } from './machine.js';
-import { parseOptions, UsageError } from './options.js';
+import { parseOptions, USAGE, UsageError } from './options.js';
 import { Processes } from './processes.js';
+import { capped } from './profiles/capped.js';
+import { latency } from './profiles/latency.js';
+import { memory } from './profiles/memory.js';
 import { scale } from './profiles/scale.js';
+import { startup } from './profiles/startup.js';
+import { streams } from './profiles/streams.js';
 import { throughput } from './profiles/throughput.js';
 import type { Profile } from './run.js';
 
-const PROFILES: Record<string, Profile> = { throughput, scale };
+const PROFILES: Record<string, Profile> = { throughput, capped, latency, streams, memory, startup, scale };
 
 async function main(processes: Processes): Promise<void> {
   const { name, options } = parseOptions(process.argv.slice(2));
   const profile = PROFILES[name];
-  if (!profile) throw new UsageError(`no profile ${name}; there are: ${Object.keys(PROFILES).join(', ')}`);
+  if (!profile) throw new UsageError(`no profile ${name}`);
   const cores = divideCores();
   const machine = `${describeMachine(cores)}, load by ${options.load}`;
   const { rows, figures } = await profile({ cores, options, processes });
@@ -27,16 +32,26 @@ async function main(processes: Processes): Promise<void> {
 }
 
 const processes = new Processes();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const [signal, number] of [
+  ['SIGHUP', 1],
+  ['SIGINT', 2],
+  ['SIGTERM', 15],
+] as const) {
   process.once(signal, () => {
-    void processes.endAll().then(() => process.exit(1));
+    process.exitCode = 128 + number;
+    void processes.endAll().then(() => process.exit());
   });
 }
 try {
   await main(processes);
 } catch (error) {
-  console.error(error instanceof UsageError ? error.message : error);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
+  if (error instanceof UsageError) {
+    console.error(`${error.message}\n\n${USAGE}\nprofiles: ${Object.keys(PROFILES).join(', ')}`);
+    process.exitCode = 2;
+  } else if (process.exitCode === undefined) {
+    console.error(error);
+    process.exitCode = 1;
+  }
 } finally {
   await processes.endAll();
 }

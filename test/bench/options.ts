@@ -7,7 +7,14 @@ export interface Options {
   warmUpSeconds: number;
   connections: number;
   load: LoadGenerator;
+  /** Of the profile `streams`: how many at a time. */
+  streams: number;
+  /** Of the profile `memory`: how long the load lasts. */
+  minutes: number;
 }
+
+export const USAGE =
+  'npm run bench -- [PROFILE] [--rounds N] [--seconds N] [--warm-up SECONDS] [--connections N] [--load wrk|autocannon] [--streams N] [--minutes N]';
 
 export class UsageError extends Error {}
 
@@ -26,6 +33,8 @@ export function parseOptions(argv: string[]): { name: string; options: Options }
       warmUpSeconds: wholeNumber('warm-up', values['warm-up'], 0),
       connections: wholeNumber('connections', values.connections, 1),
       load,
+      streams: wholeNumber('streams', values.streams, 1),
+      minutes: wholeNumber('minutes', values.minutes, 1),
     },
   };
 }
@@ -40,6 +49,8 @@ function parse(args: string[]) {
         seconds: { type: 'string', default: '5' },
         'warm-up': { type: 'string', default: '2' },
         connections: { type: 'string', default: '16' },
+        streams: { type: 'string', default: '1000' },
+        minutes: { type: 'string', default: '1' },
         load: { type: 'string', default: bestLoadGenerator() },
       },
     });

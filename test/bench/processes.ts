@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fetch } from 'undici';
 
 export interface Program {
   /** As error messages call it. */
@@ -33,6 +32,7 @@ const MOST_OUTPUT = 64 * 1024; // Characters of it that are kept, for error mess
 
 export class Processes {
   readonly #children = new Set<Child>();
+  #isEnding = false;
   #onDeath: (error: Error) => void = () => undefined;
   readonly #aDeath = new Promise<never>((_resolve, reject) => {
     this.#onDeath = reject;
@@ -84,12 +84,14 @@ export class Processes {
     }
   }
 
-  /** Ends whatever still runs. */
+  /** Ends whatever still runs; nothing starts any more. */
   async endAll(): Promise<void> {
+    this.#isEnding = true;
     await Promise.all([...this.#children].map((child) => child.stop()));
   }
 
   #spawn(program: Program): Child {
+    if (this.#isEnding) throw new Error('interrupted');
     const child = new Child(program);
     this.#children.add(child);
     void child.exit.then(() => this.#children.delete(child));

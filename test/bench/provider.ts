@@ -1,10 +1,11 @@
 /**
  * A process: the stand-in provider, a bare node:http server. Started a second time as the baseline `bare node:http`.
- * Prints `listening URL` when it is ready.
+ * A chat completion, or with `?pieces=N&every_ms=N` an event stream. Prints `listening URL` when it is ready.
  */
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { completion } from '../../daemon/demo/answers.js';
 import { announce } from './announce.js';
+import { DONE, stampedPiece } from './piece.js';
 
 const body = Buffer.from(JSON.stringify(completion('gpt-4o-mini', 'Hello there, how can I help you today?')));
 const headers = [
@@ -15,10 +16,29 @@ const headers = [
 
 const server = createServer((req, res) => {
   req.on('end', () => {
+    const stream = /\?pieces=(\d+)&every_ms=(\d+)$/.exec(req.url ?? '');
+    if (stream) {
+      streamPieces(res, Number(stream[1]), Number(stream[2]));
+      return;
+    }
     res.writeHead(200, headers);
     res.end(body);
   });
   req.resume();
 });
+
+function streamPieces(res: ServerResponse, pieces: number, everyMs: number): void {
+  res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
+  res.write(stampedPiece());
+  let sent = 1;
+  const timer = setInterval(() => {
+    if (sent++ < pieces) res.write(stampedPiece());
+    else res.end(DONE);
+  }, everyMs);
+  res.on('close', () => {
+    clearInterval(timer);
+  });
+}
+
 server.keepAliveTimeout = 60_000;
 announce(server);

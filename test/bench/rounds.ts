@@ -1,6 +1,6 @@
 /** Several services under the same load, in turn and several times over, so that what else the machine does meets all alike. */
 import type { Measurable } from './baselines.js';
-import { median } from './figures.js';
+import { median, medianOrNull, type Row } from './figures.js';
 import { load, probe } from './load.js';
 import { cpuMs } from './machine.js';
 import type { Bench } from './run.js';
@@ -52,20 +52,19 @@ async function measure(bench: Bench, { service, target }: Measurable): Promise<M
   };
 }
 
-/** The median of each. */
-export function medians(rounds: readonly Measured[]): Measured {
-  const of = <T extends number | null>(read: (measured: Measured) => T): T => {
-    const values = rounds.map(read);
-    return (values.includes(null as T) ? null : median(values as number[])) as T;
-  };
-  return {
-    requestsPerS: of(({ requestsPerS }) => requestsPerS),
-    p50Ms: of(({ p50Ms }) => p50Ms),
-    p99Ms: of(({ p99Ms }) => p99Ms),
-    cpuUs: of(({ cpuUs }) => cpuUs),
-    busy: of(({ busy }) => busy),
-  };
-}
+/** The median of each figure, a line for each service. */
+export const rowsOf = (rounds: Rounds): Row[] =>
+  [...rounds].map(([service, measured]) => {
+    const busy = medianOrNull(measured.map((round) => round.busy));
+    return {
+      service,
+      'requests/s': median(measured.map(({ requestsPerS }) => requestsPerS)),
+      'p50 ms': median(measured.map(({ p50Ms }) => p50Ms)),
+      'p99 ms': median(measured.map(({ p99Ms }) => p99Ms)),
+      'CPU µs/request': medianOrNull(measured.map(({ cpuUs }) => cpuUs)),
+      'its core busy %': busy === null ? null : busy * 100,
+    };
+  });
 
 /** The median over the rounds of one service's figure divided by another's in the same round; NaN where one is unknown. */
 export function ratio(rounds: Rounds, one: string, other: string, read: (measured: Measured) => number | null): number {

@@ -1,8 +1,8 @@
 /** Small chat requests, unlimited token: what the daemon takes beside what others take, in turn. */
 import { FORWARDER, type Measurable, PORTKEY, startBaselines, startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
-import type { Figure, Row } from '../figures.js';
-import { compare, medians, ratio, type Rounds } from '../rounds.js';
+import type { Figure } from '../figures.js';
+import { compare, ratio, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 
 const DAEMON = 'llmp, unlimited token';
@@ -17,19 +17,6 @@ export async function throughput(bench: Bench): Promise<Report> {
   const rounds = await compare(bench, [...baselines, daemon]);
   return { rows: rowsOf(rounds), figures: figuresOf(rounds) };
 }
-
-export const rowsOf = (rounds: Rounds): Row[] =>
-  [...rounds].map(([name, measured]) => {
-    const { requestsPerS, p50Ms, p99Ms, cpuUs, busy } = medians(measured);
-    return {
-      service: name,
-      'requests/s': requestsPerS,
-      'p50 ms': p50Ms,
-      'p99 ms': p99Ms,
-      'CPU µs/request': cpuUs,
-      'its core busy %': busy === null ? null : busy * 100,
-    };
-  });
 
 function figuresOf(rounds: Rounds): Figure[] {
   const toForwarder = ratio(rounds, DAEMON, FORWARDER, ({ requestsPerS }) => requestsPerS);
