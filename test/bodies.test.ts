@@ -82,22 +82,6 @@ describe('bodies', () => {
     }
   }
 
-  for (const [what, fields] of Object.entries({ 'with a length': { 'Content-Length': '100' }, 'in chunks': {} })) {
-    it(`that the provider cuts off, ${what}, end the client's connection`, async () => {
-      scene.provider.answer = (_req, res) => {
-        res.writeHead(200, fields);
-        res.write('the beginning', () => res.destroy());
-      };
-      const client = await scene.client(head('GET /v1/models', scene.secret));
-      await client.seen('the beginning');
-      await client.closed;
-      expect(client.pending.toString().endsWith('the beginning') || !client.pending.includes(LAST_CHUNK)).to.equal(
-        true,
-      );
-      expect(await scene.onlyEnd()).to.include({ outcome: 'truncated', status: 200 });
-    });
-  }
-
   it('that end with the connection, as in HTTP/1.0, are whole', async () => {
     const upstream = await startRawProvider((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'));
     const other = await Scene.open({}, upstream.url);

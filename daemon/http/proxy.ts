@@ -19,6 +19,7 @@ import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { ClientGone, hasBody, holdBody, isHeld, linger, type RequestBody, streamBody } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, requestIdOf } from './credentials.js';
+import { cut } from './cut.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
@@ -296,11 +297,10 @@ class Exchange implements Receiver {
     this.#outcome = 'drained';
   }
 
-  /** So that nobody takes a cut answer for a whole one. */
   #destroy(outcome: Outcome): void {
     this.#outcome ??= outcome;
     this.#forwarding?.abort();
-    this.res.destroy();
+    cut(this.res);
   }
 
   #answerOptions(): void {

@@ -11,6 +11,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../core/ports.js';
 import { Refusal, type RefusalKind } from '../core/refusal.js';
 import { LINGER_MS } from './body.js';
+import { cut } from './cut.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { requestIdOf } from './credentials.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
@@ -91,7 +92,8 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
         refuseInTurn(socket, refusal);
       });
     // In the middle of an answer words of ours would be taken for its body.
-    else if (current.headersSent || !proxy?.refuse(current, refusal)) socket.destroy();
+    else if (current.headersSent) cut(current);
+    else if (!proxy?.refuse(current, refusal)) socket.destroy();
   };
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     // The client is gone, perhaps in the middle of its request.

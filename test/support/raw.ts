@@ -37,6 +37,8 @@ export class RawClient {
   /** What has arrived and was not yet taken as an answer. */
   pending: Buffer = Buffer.alloc(0);
   isClosed = false;
+  /** The connection ended by a reset, not in an orderly way. */
+  wasReset = false;
   readonly closed: Promise<void>;
   #wake: () => void = () => undefined;
 
@@ -45,7 +47,9 @@ export class RawClient {
       this.pending = Buffer.concat([this.pending, piece]);
       this.#wake();
     });
-    socket.on('error', () => undefined); // A reset; `close` follows.
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      this.wasReset = code === 'ECONNRESET'; // `close` follows.
+    });
     socket.on('end', () => socket.end());
     this.closed = new Promise((resolve) => {
       socket.on('close', () => {
