@@ -95,7 +95,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     onEnded(ended, cause) {
       options.onEnded?.(ended);
       const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
-      log[level]('request ended', { ...ended, ...(cause !== undefined && { error: cause }) });
+      log[level]('request ended', cause === undefined ? ended : { ...ended, error: cause });
     },
   });
   const attempts = new WrongAttempts({ store: stores.records, clock, log });

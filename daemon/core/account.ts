@@ -1,3 +1,4 @@
+import { InFlight, Member } from './in-flight.js';
 import type { KnownToken } from './ports.js';
 import type { Refusal } from './refusal.js';
 
@@ -5,6 +6,8 @@ import type { Refusal } from './refusal.js';
 export interface Known extends KnownToken {
   /** From here on (monotonic) it must be read again before it is believed. */
   recheckAtMs: number;
+  /** The token's end in RFC 3339, made when it is first asked for: every answer carries it. */
+  expiresAt: string | null;
 }
 
 /**
@@ -37,7 +40,7 @@ export class Account {
   settlingHits = 0;
   lastUsedAtMs = 0;
 
-  readonly inFlight = new Set<Pass>();
+  readonly inFlight = new InFlight<Pass>();
   /** Set by each use, cleared by the eviction's hand when it passes by. */
   recentlyUsed = true;
 
@@ -77,12 +80,11 @@ export class Account {
 }
 
 /** Permission for one request, from its admission to its end. */
-export class Pass {
+export class Pass extends Member {
   readonly tokenId: string;
   readonly projectId: string;
   readonly obfuscated: string;
   readonly upstreamKey: string;
-  readonly expiresAtMs: number;
   /** Whether its use was counted. */
   isDrawn = false;
   /** Whether its request is over; then it can be drawn no more. */
@@ -94,13 +96,17 @@ export class Pass {
 
   constructor(
     readonly account: Account,
-    known: Known,
+    private readonly known: Known,
   ) {
+    super();
     this.tokenId = account.tokenId;
     this.projectId = account.projectId;
     this.obfuscated = known.token.obfuscated;
     this.upstreamKey = known.upstreamKey;
-    this.expiresAtMs = known.token.expiresAtMs;
+  }
+
+  get expiresAt(): string {
+    return (this.known.expiresAt ??= new Date(this.known.token.expiresAtMs).toISOString());
   }
 
   /** Uses of the cap that are left, at least; null when unlimited. */

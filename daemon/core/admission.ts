@@ -161,7 +161,7 @@ export class Admission {
     const end = ENDS[change.kind];
     if (!end) return;
     for (const account of this.#accountsOf(change)) {
-      for (const pass of account.inFlight) endPass(pass, end());
+      for (const pass of account.inFlight.all()) endPass(pass, end());
     }
   }
 
@@ -274,7 +274,7 @@ export class Admission {
       account.left = Math.max(0, token.maxRequests - found.reserved);
       for (const idle of this.#remembered.add(account)) this.#settlement.giveBack(idle);
     }
-    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS };
+    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null };
   }
 
   /** The database is away: what was verified is believed a little longer, up to the limit. */

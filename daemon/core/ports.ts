@@ -12,7 +12,7 @@ export interface Clock {
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
-export type Log = Record<LogLevel, (message: string, fields?: Record<string, unknown>) => void>;
+export type Log = Record<LogLevel, (message: string, fields?: object) => void>;
 
 /** The database cannot be reached, is full, locked or not migrated. Carries no bind values. */
 export class StoreUnavailable extends Error {

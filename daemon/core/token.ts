@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** A project as the core knows it. The upstream key is not part of it: only admission asks for that. */
 export interface Project {
@@ -65,7 +65,7 @@ export function isWellFormedSecret(text: string): boolean {
 
 /** SHA-256 of a secret in hex: what is stored and remembered in the secret's place. */
 export function digestOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
+  return hash('sha256', secret, 'hex');
 }
 
 export function obfuscate(secret: string): string {

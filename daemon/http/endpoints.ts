@@ -7,7 +7,7 @@ import type { Caller } from '../core/audit.js';
 import type { PageOf, PageRequest } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { sendJson, sendTagged } from './answers.js';
-import { hasBody } from './body.js';
+import { framingOf, hasBody } from './body.js';
 import { callerOf } from './caller.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
 import { parseBody, parseQuery } from './validation.js';
@@ -90,7 +90,7 @@ function answering(operation: Operation, run: AnyHandler): MethodHandler {
   return async (req, res) => {
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body the message is about the fields that are missing.
-    const body = parseBody(operation.body ?? NOTHING, hasBody(req) ? await readJson(req, res) : {});
+    const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res) : {});
     const asked: Asked = { id: req.params.id, query, body, caller: callerOf(req, res) };
     if (list) {
       const page = (await run(asked, pageRequest(path, query as ListQuery))) as PageOf<unknown>;

@@ -132,9 +132,15 @@ export class Forwarder {
   }
 }
 
-/** One request at the upstream. */
+/**
+ * One request at the upstream.
+ *
+ * It speaks undici's older handler interface: with the newer one undici makes an object of every answer's header fields and
+ * trailers, which nobody here asks for and which loses their order and repetition.
+ */
 export class Forwarding implements Dispatcher.DispatchHandler {
-  #controller: Dispatcher.DispatchController | null = null;
+  #abort: ((reason: Error) => void) | null = null;
+  #resume: (() => void) | null = null;
   #isAborted = false;
   #isAnswered = false;
   #isRepeated = false;
@@ -154,20 +160,20 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#isAborted) return;
     this.#isAborted = true;
-    this.#controller?.abort(new Error('aborted'));
+    this.#abort?.(new Error('aborted'));
   }
 
   resume(): void {
-    if (!this.#isAborted) this.#controller?.resume();
+    if (!this.#isAborted) this.#resume?.();
   }
 
   // ---- undici's side
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
+  onConnect(abort: (reason?: Error) => void): void {
+    this.#abort = abort;
     this.connection.carries += 1;
     // It was called off while it waited for its connection: nothing of it has been sent, and nothing will be.
-    if (this.#isAborted) controller.abort(new Error('aborted'));
+    if (this.#isAborted) abort(new Error('aborted'));
   }
 
   /** At the first byte. */
@@ -175,25 +181,28 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#isAnswered = true;
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
-    if (this.#isAborted || status < 200) return; // 1xx: the final answer follows.
+  /** @returns false, here and in `onData`, to be sent no more until `resume`. */
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void): boolean {
+    if (this.#isAborted || status < 200) return true; // 1xx: the final answer follows.
+    this.#resume = resume;
     if (status === 401) {
       // To our key. The upstream's text can quote the key, so not a byte of it goes on.
       this.#giveUp(new Refusal('upstream_key_rejected', "upstream rejected the project's key"));
-      return;
+      return true;
     }
     try {
-      this.receiver.head(status, controller.rawHeaders as Buffer[]);
+      this.receiver.head(status, rawHeaders);
     } catch (error) {
       this.#giveUp(new Refusal('upstream_malformed', 'upstream answered malformed', { cause: error }));
     }
+    return true;
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
-    if (!this.#isAborted && !this.receiver.data(piece)) controller.pause();
+  onData(piece: Buffer): boolean {
+    return this.#isAborted || this.receiver.data(piece);
   }
 
-  onResponseEnd(): void {
+  onComplete(): void {
     this.onOver(true);
     if (this.#isAborted) return;
     // undici takes a reset for the end of an answer that ends with its connection.
@@ -202,7 +211,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     else this.receiver.end();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onError(error: Error): void {
     if (this.#mayRepeat()) {
       this.#isRepeated = true;
       // Not before undici is done with the connection that was lost.

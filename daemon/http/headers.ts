@@ -1,35 +1,14 @@
 /** Header fields are rebuilt for each side, never passed along: what is not known to be harmless does not travel. */
-import type { IncomingMessage } from 'node:http';
 import type { CorsFields } from './cors.js';
+import { HOP_BY_HOP, joined, namedByConnection, remembering, type RequestFields } from './fields.js';
 
-/** Meant for the next hop only (RFC 9110, 7.6.1). */
-const HOP_BY_HOP = [
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-];
-
-const NOT_SENT_UPSTREAM = new Set([
-  ...HOP_BY_HOP,
-  'host',
-  'authorization',
-  'x-api-key',
-  'api-key',
-  'openai-organization', // Who pays is the project's matter.
-  'openai-project',
-  'cookie',
-  'expect',
-  'forwarded',
-  'x-real-ip',
-  'x-request-id',
-  'constructor',
-  'prototype',
-]);
+/** @returns names and values in turn, as the upstream shall see them. */
+export function upstreamRequestHeaders(
+  { forwarded }: RequestFields,
+  added: { upstreamKey: string; requestId: string },
+): string[] {
+  return ['authorization', `Bearer ${added.upstreamKey}`, 'x-request-id', added.requestId, ...forwarded];
+}
 
 const NOT_SENT_BACK = new Set([
   ...HOP_BY_HOP,
@@ -39,38 +18,12 @@ const NOT_SENT_BACK = new Set([
   'x-upstream-request-id',
 ]);
 
-/** The fields that a `Connection` header names as meant for this hop only. */
-function namedByConnection(value: string | undefined): ReadonlySet<string> | null {
-  if (value === undefined || /^(?:keep-alive|close)$/i.test(value)) return null;
-  return new Set(value.split(',').map((name) => name.trim().toLowerCase()));
-}
-
-/** @returns names and values in turn, as the upstream shall see them. */
-export function upstreamRequestHeaders(
-  req: IncomingMessage,
-  added: { upstreamKey: string; requestId: string },
-): string[] {
-  const { rawHeaders } = req;
-  const named = namedByConnection(req.headers.connection);
-  const headers = ['authorization', `Bearer ${added.upstreamKey}`, 'x-request-id', added.requestId];
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    const lower = name.toLowerCase();
-    // Some servers read `_` as `-`, so a name with one could stand in for a field that is dropped here.
-    if (NOT_SENT_UPSTREAM.has(lower) || lower.includes('_')) continue;
-    if (lower.startsWith('x-forwarded-') || lower.startsWith('proxy-')) continue;
-    // Framing is not the client's to name away.
-    if (named?.has(lower) && lower !== 'content-length') continue;
-    headers.push(name, rawHeaders[i + 1] ?? '');
-  }
-  return headers;
-}
-
 export interface AnswerFacts {
   requestId: string;
   upstreamMs: number;
   proxyMs: number;
-  expiresAtMs: number;
+  /** RFC 3339. */
+  expiresAt: string;
   remaining: number | null;
   cors: CorsFields;
 }
@@ -81,32 +34,33 @@ export interface ClientHeaders {
   upstreamRequestId: string | null;
 }
 
-/** @param raw names and values in turn, as the upstream sent them. */
-export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts): ClientHeaders {
-  const names: string[] = [];
-  const connection: string[] = [];
-  for (let i = 0; i < raw.length; i += 2) {
-    const lower = latin1(raw[i]).toLowerCase();
-    names.push(lower);
-    if (lower === 'connection') connection.push(latin1(raw[i + 1]));
-  }
-  const named = connection.length === 0 ? null : namedByConnection(connection.join());
+type FieldKind = 'forwarded' | 'dropped' | 'vary' | 'x-request-id' | 'content-type';
 
+const kindOf = remembering<FieldKind>((lower) => {
+  if (lower === 'vary' || lower === 'x-request-id' || lower === 'content-type') return lower;
+  if (lower.startsWith('access-control-')) return 'dropped'; // Which pages may read an answer of ours is not the upstream's to say.
+  return NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') ? 'dropped' : 'forwarded';
+});
+
+/** @param rawHeaders names and values in turn, as the upstream sent them. */
+export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: AnswerFacts): ClientHeaders {
+  const named = namedByConnection(connectionOf(rawHeaders));
   const list: string[] = [];
   let vary = '';
   let upstreamRequestId: string | null = null;
   let isEventStream = false;
-  for (const [index, lower] of names.entries()) {
-    if (NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') || named?.has(lower)) continue;
-    if (lower.startsWith('access-control-')) continue; // Which pages may read an answer of ours is not the upstream's to say.
-    const value = latin1(raw[2 * index + 1]);
-    if (lower === 'vary') {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = latin1(rawHeaders[i]);
+    const kind = named?.has(name.toLowerCase()) ? 'dropped' : kindOf(name);
+    if (kind === 'dropped') continue;
+    const value = latin1(rawHeaders[i + 1]);
+    if (kind === 'vary') {
       vary += `${value}, `;
-    } else if (lower === 'x-request-id') {
+    } else if (kind === 'x-request-id') {
       upstreamRequestId = value;
     } else {
-      if (lower === 'content-type') isEventStream = /^text\/event-stream\b/i.test(value);
-      list.push(latin1(raw[2 * index]), value);
+      if (kind === 'content-type') isEventStream = /^text\/event-stream\b/i.test(value);
+      list.push(name, value);
     }
   }
 
@@ -118,14 +72,24 @@ export function clientResponseHeaders(raw: readonly Buffer[], facts: AnswerFacts
   }
   // No cache in front of us may serve past a revocation.
   list.push('Vary', `${vary}Authorization`);
-  list.push('Server-Timing', `upstream;dur=${facts.upstreamMs.toFixed(1)}, proxy;dur=${facts.proxyMs.toFixed(1)}`);
-  list.push('X-Token-Expires-At', isoTime(facts.expiresAtMs));
+  list.push('Server-Timing', `upstream;dur=${tenths(facts.upstreamMs)}, proxy;dur=${tenths(facts.proxyMs)}`);
+  list.push('X-Token-Expires-At', facts.expiresAt);
   if (facts.remaining !== null) list.push('X-Token-Requests-Remaining', String(facts.remaining));
   if (isEventStream) list.push('X-Accel-Buffering', 'no');
   return { list, upstreamRequestId };
 }
 
-export const isoTime = (ms: number) => new Date(ms).toISOString();
+/** What all `Connection` fields say together. */
+function connectionOf(rawHeaders: readonly Buffer[]): string | undefined {
+  let connection: string | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.length !== 'connection'.length || latin1(rawHeaders[i]).toLowerCase() !== 'connection') continue;
+    connection = joined(connection, latin1(rawHeaders[i + 1]));
+  }
+  return connection;
+}
+
+const tenths = (ms: number) => Math.round(ms * 10) / 10;
 
 // Header bytes are kept as they are: latin1 maps each to one character and back.
 const latin1 = (bytes: Buffer | undefined) => bytes?.toString('latin1') ?? '';

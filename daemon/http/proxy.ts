@@ -16,10 +16,12 @@ import type { Admission } from '../core/admission.js';
 import type { Outcome, RequestEnded } from '../core/events.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
+import { InFlight, Member } from '../core/in-flight.js';
 import { ClientGone, hasBody, holdBody, isHeld, linger, type RequestBody, streamBody } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, requestIdOf } from './credentials.js';
 import { cut } from './cut.js';
+import type { RequestFields } from './fields.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
@@ -51,20 +53,20 @@ export interface Proxy {
 }
 
 export function createProxy(options: ProxyOptions): Proxy {
-  const inFlight = new Map<ServerResponse, Exchange>();
+  const inFlight = new InFlight<Exchange>();
   return {
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, req, res, expectsContinue, () => inFlight.delete(res));
-      inFlight.set(res, exchange);
+      const exchange = new Exchange(options, req, res, expectsContinue, inFlight);
+      inFlight.add(exchange);
       void exchange.run();
     },
     refuse(res, refusal) {
-      const exchange = inFlight.get(res);
+      const exchange = inFlight.all().find((each) => each.answers(res));
       exchange?.refuseAndClose(refusal);
       return exchange !== undefined;
     },
     cutAll() {
-      for (const exchange of inFlight.values()) exchange.drain();
+      for (const exchange of inFlight.all()) exchange.drain();
     },
   };
 }
@@ -77,10 +79,17 @@ export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 // Never sent: what nginx, and everyone since, calls a client that left before it had an answer.
 const CLIENT_CLOSED_STATUS = 499;
 
+// Up to here Node writes a text from the stack, without a buffer of its own.
+const LARGEST_JOINED = 8 * 1024;
+
+const sendWaiting = (exchange: Exchange) => {
+  exchange.sendWaiting();
+};
+
 /** One request and its answer. */
-class Exchange implements Receiver {
+class Exchange extends Member implements Receiver {
   readonly #settings: ProxySettings;
-  readonly #requestId: string;
+  #requestId: string | null = null;
   readonly #startedAtMs: number;
   readonly #watch: Watch;
   #pass: Pass | null = null;
@@ -90,6 +99,7 @@ class Exchange implements Receiver {
   #outcome: Outcome | null = null;
   #status: number | null = null;
   #isHeadWaiting = false;
+  #firstPiece: Buffer | null = null;
   #code: string | null = null;
   #cause: unknown = undefined;
   #upstreamRequestId: string | null = null;
@@ -99,10 +109,10 @@ class Exchange implements Receiver {
     private readonly req: IncomingMessage,
     private readonly res: ServerResponse,
     private readonly expectsContinue: boolean,
-    private readonly onClose: () => void,
+    private readonly inFlight: InFlight<Exchange>,
   ) {
+    super();
     this.#settings = options.live.current;
-    this.#requestId = requestIdOf(req.headers['x-request-id']);
     this.#startedAtMs = options.clock.monotonic();
     this.#watch = new Watch(options.clock);
     res.on('close', () => {
@@ -110,27 +120,34 @@ class Exchange implements Receiver {
     });
   }
 
+  // It waits only where there is something to wait for: each `await` costs, and lets others in between.
   async run(): Promise<void> {
     try {
-      checkShape(this.req, this.#settings.maxRequestBytes);
+      const fields = checkShape(this.req, this.#settings.maxRequestBytes);
+      this.#requestId = requestIdOf(fields.requestId);
       if (this.req.method === 'OPTIONS') {
         this.#answerOptions();
         return;
       }
-      const pass = await this.#admit();
-      const body = await this.#body();
-      await this.#forward(pass, body);
+      const admitted = this.#admit(fields);
+      const pass = admitted instanceof Promise ? await admitted : admitted;
+      this.#enter(pass);
+      const arriving = this.#body(fields);
+      const body = arriving instanceof Promise ? await arriving : arriving;
+      await this.#forward(pass, fields, body);
     } catch (error) {
       this.#refuse(error);
     }
   }
 
-  async #admit(): Promise<Pass> {
+  #admit(fields: RequestFields): Pass | Promise<Pass> {
     if (!this.options.isServing()) throw unavailable();
-    const secret = bearerOf(this.req.headers.authorization);
+    const secret = bearerOf(fields.authorization);
     if (secret === null) throw unauthorized();
-    const admitted = this.options.admission.admit(secret);
-    const pass = admitted instanceof Promise ? await admitted : admitted;
+    return this.options.admission.admit(secret);
+  }
+
+  #enter(pass: Pass): void {
     this.#pass = pass;
     pass.onEnded = (refusal) => {
       this.#cut(refusal);
@@ -140,12 +157,11 @@ class Exchange implements Receiver {
       this.options.admission.finish(pass);
       throw new ClientGone();
     }
-    return pass;
   }
 
-  /** A small body is held before anything is spent; a large one streams. */
-  async #body(): Promise<RequestBody> {
-    if (!hasBody(this.req)) return null;
+  /** A small body is held before anything is spent; a large one streams once it has begun. */
+  #body(fields: RequestFields): RequestBody | Promise<RequestBody> {
+    if (!hasBody(fields)) return null;
     if (this.expectsContinue) this.res.writeContinue();
     const { clientBodyTimeoutMs, requestTimeoutMs, maxRequestBytes } = this.#settings;
     const watch = this.#watch;
@@ -154,21 +170,24 @@ class Exchange implements Receiver {
         this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
       });
     };
-    if (isHeld(this.req)) {
+    if (isHeld(fields)) {
       waitForClient();
-      const body = await holdBody(this.req, () => {
-        watch.touch();
-      });
-      watch.stop();
-      return body;
+      return holdBody(this.req, watch);
     }
     const waitForUpstream = () => {
       watch.expect(requestTimeoutMs, this.#onUpstreamSilence);
     };
-    return streamBody(this.req, maxRequestBytes, { client: waitForClient, upstream: waitForUpstream });
+    const waitForNobody = () => {
+      watch.rest();
+    };
+    return streamBody(this.req, maxRequestBytes, {
+      client: waitForClient,
+      upstream: waitForUpstream,
+      nobody: waitForNobody,
+    });
   }
 
-  async #forward(pass: Pass, body: RequestBody): Promise<void> {
+  async #forward(pass: Pass, fields: RequestFields, body: RequestBody): Promise<void> {
     const { admission, forwarder, clock } = this.options;
     this.#place = forwarder.reserve() ?? null;
     if (this.#place) await this.#place.reached;
@@ -176,8 +195,8 @@ class Exchange implements Receiver {
       // Gone or refused while its body arrived or it waited for a connection: nothing is spent on it any more.
       if (this.#isOver()) throw new ClientGone();
       // Without an `await` when there is nothing to wait for: then nothing comes between the checks and the forwarding.
-      const waiting = admission.draw(pass);
-      if (waiting) await waiting;
+      const waitingForUnit = admission.draw(pass);
+      if (waitingForUnit) await waitingForUnit;
       if (pass.ended) throw pass.ended;
     } catch (error) {
       forwarder.release();
@@ -189,7 +208,7 @@ class Exchange implements Receiver {
       {
         method: this.req.method ?? 'GET',
         target: this.req.url ?? '/',
-        headers: upstreamRequestHeaders(this.req, { upstreamKey: pass.upstreamKey, requestId: this.#requestId }),
+        headers: upstreamRequestHeaders(fields, { upstreamKey: pass.upstreamKey, requestId: this.#id }),
         body,
       },
       this,
@@ -204,10 +223,10 @@ class Exchange implements Receiver {
     const now = this.options.clock.monotonic();
     this.#watch.expect(this.#settings.requestTimeoutMs, this.#onUpstreamSilence);
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
-      requestId: this.#requestId,
+      requestId: this.#id,
       upstreamMs: now - this.#forwardedAtMs,
       proxyMs: this.#forwardedAtMs - this.#startedAtMs,
-      expiresAtMs: pass.expiresAtMs,
+      expiresAt: pass.expiresAt,
       remaining: pass.remaining,
       cors: corsFields(this.#settings, this.req),
     });
@@ -217,14 +236,16 @@ class Exchange implements Receiver {
     this.#status = status;
     // It goes out together with what arrived with it, and does not wait for what takes its time.
     this.#isHeadWaiting = true;
-    process.nextTick(() => {
-      if (this.#isHeadWaiting && !this.res.closed) this.res.flushHeaders();
-    });
+    process.nextTick(sendWaiting, this);
   }
 
   data(piece: Buffer): boolean {
     this.#watch.touch();
-    this.#isHeadWaiting = false;
+    if (this.#isHeadWaiting && this.#firstPiece === null) {
+      this.#firstPiece = piece;
+      return true;
+    }
+    this.sendWaiting();
     if (this.res.write(piece)) return true;
     this.res.once('drain', () => {
       this.#watch.touch();
@@ -234,9 +255,27 @@ class Exchange implements Receiver {
   }
 
   end(): void {
-    this.#isHeadWaiting = false;
+    const piece = this.#firstPiece;
     this.#outcome ??= (this.#status ?? 0) >= 500 ? 'upstream_error' : 'ok';
-    this.res.end();
+    if (this.#isHeadWaiting && piece !== null && piece.length <= LARGEST_JOINED) {
+      this.#isHeadWaiting = false;
+      this.#firstPiece = null;
+      // As text, each character one byte, Node makes one write of head and body, which is a good part of the way's cost.
+      this.res.end(piece.toString('latin1'), 'latin1');
+    } else {
+      this.sendWaiting();
+      this.res.end();
+    }
+  }
+
+  /** Sends the head, and the piece that arrived with it, if they have not gone out yet. */
+  sendWaiting(): void {
+    if (!this.#isHeadWaiting || this.res.closed) return;
+    const piece = this.#firstPiece;
+    this.#isHeadWaiting = false;
+    this.#firstPiece = null;
+    if (piece === null) this.res.flushHeaders();
+    else this.res.write(piece); // Should it fill the client's buffer, the next piece will find that out.
   }
 
   fail(refusal: Refusal): void {
@@ -255,6 +294,15 @@ class Exchange implements Receiver {
   };
 
   // ---- the other ends
+
+  answers(res: ServerResponse): boolean {
+    return this.res === res;
+  }
+
+  /** The client's id, or ours; read late, for a shape that is refused may have none to read. */
+  get #id(): string {
+    return (this.#requestId ??= requestIdOf(this.req.headers['x-request-id']));
+  }
 
   #isOver(): boolean {
     return this.#outcome !== null || this.res.closed;
@@ -280,7 +328,7 @@ class Exchange implements Receiver {
     };
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
     if (this.expectsContinue) headers.Connection = 'close';
-    sendProblem(this.res, refusal, this.#requestId, headers);
+    sendProblem(this.res, refusal, this.#id, headers);
   }
 
   /** The token was revoked, or its project deactivated. */
@@ -307,13 +355,13 @@ class Exchange implements Receiver {
     this.#outcome = 'ok';
     this.#status = 204;
     const cors = preflightFields(this.#settings, this.req);
-    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#requestId });
+    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#id });
     this.res.end();
   }
 
   /** The answer went out whole, or the connection is gone. */
   #close(): void {
-    this.onClose();
+    this.inFlight.delete(this);
     this.#watch.end();
     this.#place?.leave();
     if (!this.res.writableFinished) this.#forwarding?.abort();
@@ -323,7 +371,7 @@ class Exchange implements Receiver {
     if (this.#pass) this.options.admission.finish(this.#pass);
     this.options.onEnded(
       {
-        requestId: this.#requestId,
+        requestId: this.#id,
         projectId: this.#pass?.projectId ?? null,
         tokenId: this.#pass?.tokenId ?? null,
         method: this.req.method ?? '',

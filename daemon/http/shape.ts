@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../core/refusal.js';
+import { readFields, type RequestFields } from './fields.js';
 
 export const LONGEST_TARGET = 8 * 1024;
 export const MOST_HEADERS = 100;
@@ -13,15 +14,21 @@ const ALLOW = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
 const malformed = (what: string) => new Refusal('malformed_request', what);
 
-/** @throws {Refusal} */
-export function checkShape(req: IncomingMessage, maxBodyBytes: number): void {
+/**
+ * @returns the header fields, which are read on the way.
+ * @throws {Refusal}
+ */
+export function checkShape(req: IncomingMessage, maxBodyBytes: number): RequestFields {
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') {
     throw new Refusal('http_version_not_supported', 'HTTP version not supported');
   }
   if (req.method === 'TRACE' || req.method === 'CONNECT') throw methodNotAllowed();
   checkTarget(req.url ?? '');
-  checkHeaders(req);
-  checkFraming(req, maxBodyBytes);
+  if (req.rawHeaders.length > 2 * MOST_HEADERS) throw headersTooLarge();
+  const fields = readFields(req.rawHeaders);
+  checkHeaders(req.httpVersion, fields);
+  checkFraming(req.httpVersion, fields, maxBodyBytes);
+  return fields;
 }
 
 export const methodNotAllowed = () => new Refusal('method_not_allowed', 'method not allowed', { allow: ALLOW });
@@ -58,37 +65,28 @@ export function pathOf(target: string): string {
 
 const HOST = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-function checkHeaders(req: IncomingMessage): void {
-  const { rawHeaders } = req;
-  if (rawHeaders.length > 2 * MOST_HEADERS) throw headersTooLarge();
-  let bytes = 0;
-  let hosts = 0;
-  let credentials = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    bytes += name.length + (rawHeaders[i + 1]?.length ?? 0) + 4; // ": " and CRLF
-    // By length first: most fields are neither, and lower-casing each costs.
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
-    else if (name.length === 13 && name.toLowerCase() === 'authorization') credentials += 1;
-  }
+function checkHeaders(httpVersion: string, { bytes, authorizations, hosts, host }: RequestFields): void {
   if (bytes > LARGEST_HEADERS) throw headersTooLarge();
   // Node keeps the first of two and says nothing.
-  if (credentials > 1) throw malformed('more than one Authorization header');
-  if (hosts > 1 || (hosts === 0 && req.httpVersion === '1.1')) throw malformed('exactly one Host header is needed');
-  if (hosts === 1 && !HOST.test(req.headers.host ?? '')) throw malformed('the Host header is not a host');
+  if (authorizations > 1) throw malformed('more than one Authorization header');
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) throw malformed('exactly one Host header is needed');
+  if (host !== undefined && !HOST.test(host)) throw malformed('the Host header is not a host');
 }
 
 export const headersTooLarge = () => new Refusal('headers_too_large', 'too many or too large headers');
 
-function checkFraming(req: IncomingMessage, maxBodyBytes: number): void {
-  const coding = req.headers['transfer-encoding'];
-  if (coding !== undefined) {
-    if (coding.toLowerCase() !== 'chunked') {
+function checkFraming(
+  httpVersion: string,
+  { transferEncoding, contentLength }: RequestFields,
+  maxBodyBytes: number,
+): void {
+  if (transferEncoding !== undefined) {
+    if (transferEncoding.toLowerCase() !== 'chunked') {
       throw new Refusal('transfer_coding_not_supported', 'transfer coding not supported');
     }
-    if (req.httpVersion === '1.0') throw malformed('HTTP/1.0 has no transfer codings');
+    if (httpVersion === '1.0') throw malformed('HTTP/1.0 has no transfer codings');
   }
-  if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge();
+  if (Number(contentLength ?? 0) > maxBodyBytes) throw bodyTooLarge();
 }
 
 export const bodyTooLarge = () => new Refusal('body_too_large', 'request body too large');

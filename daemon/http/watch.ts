@@ -27,16 +27,16 @@ export class Watch {
     this.#lastMs = this.clock.monotonic();
   }
 
-  stop(): void {
-    this.#cancel?.();
-    this.#cancel = null;
-    this.#firesAtMs = Infinity;
+  /** Nobody is waited for at the moment. The timer stays, for there will be somebody soon. */
+  rest(): void {
+    this.#limitMs = Infinity;
   }
 
   /** For good: an upload can go on for a while after the answer to it, and must not set a timer again. */
   end(): void {
-    this.stop();
     this.#hasEnded = true;
+    this.#cancel?.();
+    this.#cancel = null;
   }
 
   #arm(afterMs: number): void {
@@ -46,8 +46,8 @@ export class Watch {
       this.#cancel = null;
       this.#firesAtMs = Infinity;
       const restMs = this.#lastMs + this.#limitMs - this.clock.monotonic();
-      if (restMs > 0) this.#arm(restMs);
-      else this.#onSilence();
+      if (restMs <= 0) this.#onSilence();
+      else if (restMs < Infinity) this.#arm(restMs);
     });
   }
 }

@@ -6,8 +6,8 @@ import type { PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/por
 import { Refusal } from '../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
 import type { Project } from '../core/token.js';
-import { isoTime } from './headers.js';
 
+const isoTime = (ms: number) => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
 
 export function wireProject(project: Project): WireProject {
