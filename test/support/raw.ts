@@ -96,6 +96,11 @@ export class RawClient {
     }
   }
 
+  /** From now on what arrives is read and only counted, by `socket.bytesRead`: much of it would be slow to keep. */
+  discard(): void {
+    this.socket.removeAllListeners('data').resume();
+  }
+
   destroy(): void {
     this.socket.destroy();
   }

@@ -1,0 +1,214 @@
+import { expect } from 'chai';
+import { readdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { mintSecret } from '../../daemon/core/token.js';
+import { eventually } from '../support/eventually.js';
+import { seededRandom } from '../support/model.js';
+import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
+import { expectRefusal, UNAUTHORIZED, UPSTREAM_TIMEOUT } from '../support/refusals.js';
+import { staged } from './support/stage.js';
+import type { Exchange, Script } from './support/upstream.js';
+
+const SECOND_MS = 1000;
+const REQUEST_TIMEOUT_MS = 120 * SECOND_MS;
+const PIECE_BYTES = 64 * 1024;
+const GIGABYTE = 1e9;
+// What the kernel keeps on the way through two loopback connections, with room to spare.
+const MOST_UNDERWAY_BYTES = 40e6;
+// Of an upload: two of Linux' send buffers of at most 4 MB, and what is on its way between them.
+const MOST_UPLOADED_BYTES = 10e6;
+
+/** Waits until `progress` stands still: nobody says that the kernel's buffers are full. */
+async function stalled(progress: () => number): Promise<number> {
+  for (let last = -1; last !== progress();) {
+    last = progress();
+    await sleep(150);
+  }
+  return progress();
+}
+
+const pumping =
+  (bytes: number): Script =>
+  (exchange) => {
+    exchange.send(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`);
+    void exchange.pump(bytes);
+  };
+
+describe('D: clients that do not read, and upstreams that do not', () => {
+  const { stage, it } = staged({ env: { REQUEST_TIMEOUT: '120s', MAX_REQUEST_SIZE: '1GB' } });
+
+  /** A client that has asked for `bytes` and takes none; the upstream has been told to wait. */
+  async function stalledReader(
+    bytes: number,
+    secret = stage.secret,
+  ): Promise<{ client: RawClient; exchange: Exchange }> {
+    stage.upstream.script = pumping(bytes);
+    const before = stage.upstream.exchanges.length;
+    const client = await stage.client();
+    client.socket.pause();
+    client.send(head('GET /v1/models', secret));
+    await eventually('it is at the upstream', () => stage.upstream.exchanges.length > before);
+    const exchange = stage.upstream.exchanges[before]!;
+    expect(await stalled(() => exchange.sentBytes)).to.be.below(MOST_UNDERWAY_BYTES);
+    return { client, exchange };
+  }
+
+  it('D06 while many take nothing their upstreams wait, and each is cut after REQUEST_TIMEOUT', async () => {
+    const READERS = 30;
+    stage.upstream.script = pumping(GIGABYTE);
+    for (let i = 0; i < READERS; i++) {
+      const client = await stage.client();
+      client.socket.pause();
+      client.send(stage.get());
+    }
+    const { exchanges } = stage.upstream;
+    await eventually('all are at the upstream', () => exchanges.length === READERS);
+    const sent = await stalled(() => exchanges.reduce((sum, { sentBytes }) => sum + sentBytes, 0));
+    expect(sent).to.be.below(READERS * MOST_UNDERWAY_BYTES);
+    expect(stage.daemon.ended, 'over before their time').to.be.empty;
+    stage.daemon.clock.advance(REQUEST_TIMEOUT_MS);
+    await eventually('all are cut', () => stage.daemon.ended.length === READERS);
+    for (const exchange of exchanges) await exchange.closed();
+    for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 200 });
+  });
+
+  it('D06 a client that takes something now and then is not cut, and gets everything', async () => {
+    const { client, exchange } = await stalledReader(100e6);
+    client.discard();
+    for (let i = 0; i < 3; i++) {
+      stage.daemon.clock.advance(REQUEST_TIMEOUT_MS - SECOND_MS);
+      const before = exchange.sentBytes;
+      client.socket.resume();
+      await eventually('the upstream may go on', () => exchange.sentBytes > before);
+      client.socket.pause();
+    }
+    client.socket.resume();
+    await eventually('all is there', () => client.socket.bytesRead > 100e6);
+    expect(await stage.onlyEnd()).to.include({ outcome: 'ok' });
+  });
+
+  it('D07 an upstream that takes nothing of an upload holds the client up, until 504', async () => {
+    stage.upstream.script = (exchange) => {
+      exchange.socket.pause();
+    };
+    const client = await stage.client(head('POST /v1/echo', stage.secret, { 'Content-Length': String(GIGABYTE) }));
+    const piece = Buffer.alloc(PIECE_BYTES, 'x');
+    let written = 0;
+    const write = () => {
+      do written += piece.length;
+      while (client.socket.write(piece));
+    };
+    client.socket.on('drain', write);
+    write();
+    expect(await stalled(() => written)).to.be.below(MOST_UPLOADED_BYTES);
+    stage.daemon.clock.advance(REQUEST_TIMEOUT_MS);
+    expectRefusal(await client.answer(), UPSTREAM_TIMEOUT);
+    const exchange = await stage.upstream.only();
+    exchange.socket.resume();
+    await exchange.closed();
+    expect(exchange.request).to.include({ isWhole: false });
+    client.destroy();
+  });
+
+  describe('a slow reader', () => {
+    it('D10 may finish when its token expires meanwhile', async () => {
+      const { token: secret } = await stage.issue({ duration_minutes: 1 });
+      const { client } = await stalledReader(20e6, secret);
+      stage.daemon.clock.advance(61 * SECOND_MS);
+      expectRefusal(await stage.ask(head('GET /v1/models', secret)), UNAUTHORIZED);
+      client.discard();
+      await eventually('all is there', () => client.socket.bytesRead > 20e6);
+      await stage.inFlight(0);
+      expect(stage.daemon.ended.map(({ outcome }) => outcome)).to.deep.equal(['refused', 'ok']);
+    });
+
+    const CHANGES: Record<string, () => Promise<unknown>> = {
+      'its token is revoked': () => stage.daemon.manage('DELETE', `/manage/tokens/${stage.token.id}`),
+      "all the project's tokens are revoked": () =>
+        stage.daemon.manage('POST', `/manage/projects/${stage.project.id}/tokens/revoke`),
+      'the project is deactivated': async () => {
+        await stage.daemon.manage('PATCH', `/manage/projects/${stage.project.id}`, { is_active: false });
+        await stage.daemon.manage('PATCH', `/manage/projects/${stage.project.id}`, { is_active: true });
+      },
+    };
+    for (const [what, change] of Object.entries(CHANGES)) {
+      it(`D10 is cut within a second when ${what}, and the upstream with it`, async () => {
+        const { client, exchange } = await stalledReader(GIGABYTE);
+        const begun = performance.now();
+        await change();
+        await exchange.closed();
+        expect(await stage.onlyEnd()).to.include({ outcome: 'revoked', status: 200 });
+        expect(performance.now() - begun).to.be.below(SECOND_MS);
+        client.discard();
+        await client.closed;
+        expect(client.socket.bytesRead).to.be.below(MOST_UNDERWAY_BYTES);
+      });
+    }
+  });
+});
+
+describe('D: many clients', () => {
+  const { stage, it } = staged();
+
+  /** What this process has open, apart from the two ends of each connection to the upstream that is kept for later. */
+  const descriptors = () => readdirSync('/proc/self/fd').length - 2 * stage.upstream.sockets.size;
+
+  const SCRIPTS: Record<string, Script> = {
+    '/v1/silent': () => undefined,
+    '/v1/begun': (exchange) => {
+      exchange.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('begun')}`);
+    },
+    '/v1/pumped': pumping(GIGABYTE),
+    '/v1/answered': (exchange) => {
+      exchange.answer();
+    },
+  };
+
+  it('D05 of 300 that connect, send and leave at any moment nothing is left', async () => {
+    const random = seededRandom(5);
+    const oneOf = <T>(choices: readonly T[]) => choices[Math.floor(random() * choices.length)]!;
+    const secrets = [stage.secret, mintSecret()];
+    const requests = (target: string) => [
+      head(`GET ${target}`, oneOf(secrets)),
+      head(`GET ${target}`, oneOf(secrets)).slice(0, -1),
+      head(`POST ${target}`, oneOf(secrets), { 'Content-Length': '9' }) + 'not all',
+      head(`POST ${target}`, oneOf(secrets), { 'Transfer-Encoding': 'chunked' }) + chunk('not all'),
+      head(`POST ${target}`, oneOf(secrets), { 'Transfer-Encoding': 'chunked' }) + chunk('all') + LAST_CHUNK,
+    ];
+    stage.upstream.script = (exchange) => SCRIPTS[exchange.target]?.(exchange);
+    const before = descriptors();
+    const comeAndGo = async () => {
+      const client = await stage.client(oneOf(requests(oneOf(Object.keys(SCRIPTS)))));
+      const stayMs = oneOf([-1, 0, 1, 5, 20]);
+      if (stayMs >= 0) await sleep(stayMs);
+      if (random() < 0.5) client.destroy();
+      else client.socket.resetAndDestroy();
+    };
+    for (let round = 0; round < 15; round++) await Promise.all(Array.from({ length: 20 }, comeAndGo));
+    await stage.allGone();
+    await eventually('all descriptors are closed', () => descriptors() <= before);
+  });
+
+  it('D09 a hundred streams at once all arrive, each event for its own client', async () => {
+    const events = Array.from({ length: 20 }, (_, i) => `event ${i}\n\n`);
+    stage.upstream.script = SCRIPTS['/v1/silent']!;
+    const clients = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => stage.client(stage.get({}, `/v1/stream/${i}`))),
+    );
+    const { exchanges } = stage.upstream;
+    await eventually('all are at the upstream', () => exchanges.length === clients.length);
+    for (const exchange of exchanges) {
+      exchange.send('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n');
+    }
+    for (const event of events) {
+      for (const exchange of exchanges) exchange.send(chunk(`data: ${exchange.target} ${event}`));
+      await sleep(1);
+    }
+    for (const exchange of exchanges) exchange.send(LAST_CHUNK);
+    for (const [i, client] of clients.entries()) {
+      const { text } = await client.answer();
+      expect(text).to.equal(events.map((event) => `data: /v1/stream/${i} ${event}`).join(''));
+    }
+    expect(await stage.uses()).to.equal(clients.length);
+  });
+});
