@@ -62,7 +62,7 @@ export const firstTables: Migration = {
       request_count: ['request_count', 'id'],
       name: ['name', 'id'],
       project: ['project_id', 'created_at', 'id', ...without('project_id')],
-      state: [...ofState, 'id'],
+      state: [...ofState, 'id', 'name_folded'], // All that a filter looks at.
       name_folded: ['name_folded', 'id'], // To search in.
     };
     for (const [name, columns] of Object.entries(indexes)) {

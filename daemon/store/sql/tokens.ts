@@ -11,6 +11,7 @@ import type {
 import type { TokenState } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import type { Bind, Reader } from './database.js';
+import { among, by } from './dialect.js';
 import { Conditions, pageOf } from './lists.js';
 import { placeOfKey } from './projects.js';
 import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
@@ -81,10 +82,14 @@ const IN_STATE: Record<TokenState, string> = {
   active: `${ALIVE} AND ${OF_ACTIVE_PROJECT} AND (t.max_requests = 0 OR t.request_count < t.max_requests)`,
 };
 
-const FEW = 1_000;
-const OF_PROJECT = 'INDEXED BY tokens_project';
+const FEW = 1_000; // Tokens of which the ids can go back and forth.
+// So many with a text in their names are sooner collected and sorted than met by walking an index that is in order.
+const MOST_COLLECTED = 4_000;
+const OF_PROJECT = by('tokens_project');
+const BY_STATE = by('tokens_state'); // Holds all that a filter looks at.
+const BY_NAME = by('tokens_name_folded');
 
-export function listTokens(
+export async function listTokens(
   on: Reader,
   filter: TokenFilter,
   sort: TokenSort,
@@ -92,27 +97,39 @@ export function listTokens(
   nowMs: number,
 ): Promise<PageOf<TokenRow>> {
   const column = SORT_COLUMNS[sort.field];
+  const where = tokenConditions(filter, nowMs);
+  const found = filter.text === undefined ? null : await find(on, filter.text);
+  if (found) where.bind.found = JSON.stringify(found);
+  const countHint = found ? '' : indexOf(filter);
   return pageOf<TokenRowColumns, TokenRow>(on, {
     columns: ROW_COLUMNS,
-    from: 'tokens t',
-    where: tokenConditions(filter, nowMs),
+    from: found ? among('tokens t', 't.id', '$found') : 'tokens t',
+    where,
     sortColumn: `t.${column}`,
     idColumn: 't.id',
     descending: sort.descending,
     page,
-    // Walks the index that is in the order wanted, but where a project or a rare name leaves little to collect.
     hint: (total) => {
+      if (found) return '';
       if (filter.projectId !== undefined) return sort.field === 'createdAt' ? OF_PROJECT : '';
-      return filter.text === undefined || total > FEW ? `INDEXED BY tokens_${column}` : '';
+      return filter.text !== undefined && total <= MOST_COLLECTED ? countHint : by(`tokens_${column}`);
     },
-    countHint: filter.projectId === undefined ? '' : OF_PROJECT,
+    countHint,
     rowOf,
     positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
   });
 }
 
+/** The index to look for all tokens of a filter in. */
+function indexOf({ projectId, text, ...others }: TokenFilter): string {
+  if (projectId !== undefined) return OF_PROJECT;
+  if (text === undefined) return '';
+  return Object.values(others).every((value) => value === undefined) ? BY_NAME : BY_STATE;
+}
+
 function tokenConditions(filter: TokenFilter, nowMs: number): Conditions {
   const where = new Conditions();
+  if (filter.text !== undefined) where.and(...textCondition(filter.text));
   if (filter.projectId !== undefined) where.and('t.project_id = $projectId', { projectId: filter.projectId });
   if (filter.state !== undefined) {
     where.and(IN_STATE[filter.state], { yes: true, no: false, now: nowMs });
@@ -124,18 +141,34 @@ function tokenConditions(filter: TokenFilter, nowMs: number): Conditions {
       percent: filter.usedOverPercent,
     });
   }
-  if (filter.text !== undefined) where.and(...textCondition(filter.text));
   return where;
 }
 
-const BEGINNING_OF_ID = /^[0-9a-f-]{1,36}$/;
+const IS_NAMED = "t.name_folded LIKE $part ESCAPE '!'";
+const BEGINS = 't.id >= $text AND t.id < $textEnd';
 
 /** A part of the name in any case, or the beginning of the id. */
 function textCondition(text: string): [string, Bind] {
-  const literal = text.toLowerCase().replace(/[!%_]/g, '!$&');
-  const isNamed = "t.id IN (SELECT id FROM tokens WHERE name_folded LIKE $part ESCAPE '!')";
-  const bind = { part: `%${literal}%` };
-  if (!BEGINNING_OF_ID.test(text)) return [isNamed, bind];
+  return canBeginId(text) ? [`${IS_NAMED} OR (${BEGINS})`, textBind(text)] : [IS_NAMED, textBind(text)];
+}
+
+/**
+ * The ids of all tokens that fit `text`, if they are few; null if they are many. All names must be looked through to find
+ * the few, so it is done once, and not again for the page; the many are found soon enough.
+ */
+async function find(on: Reader, text: string): Promise<string[] | null> {
+  const first = (condition: string) => `SELECT * FROM (SELECT t.id FROM tokens t ${condition} LIMIT ${FEW + 1})`;
+  const named = first(`${BY_NAME} WHERE ${IS_NAMED}`);
+  // Not as one condition: to compare each id as well takes longer than all else.
+  const sql = canBeginId(text) ? `${named} UNION ${first(`WHERE ${BEGINS}`)}` : named;
+  const found = await on.select<{ id: string }>(sql, textBind(text));
+  return found.length > FEW ? null : found.map(({ id }) => id);
+}
+
+const canBeginId = (text: string) => /^[0-9a-f-]{1,36}$/.test(text);
+
+function textBind(text: string): Bind {
+  const part = `%${text.toLowerCase().replace(/[!%_]/g, '!$&')}%`;
   // `~` comes after whatever an id goes on with.
-  return [`${isNamed} OR (t.id >= $text AND t.id < $textEnd)`, { ...bind, text, textEnd: `${text}~` }];
+  return canBeginId(text) ? { part, text, textEnd: `${text}~` } : { part };
 }

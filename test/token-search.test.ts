@@ -1,0 +1,172 @@
+import { join } from 'node:path';
+import { expect } from 'chai';
+import type { ChangeTransaction, PageOf, Position, TokenFilter, TokenRow, TokenSort } from '../daemon/core/ports.js';
+import { stateOf, type Token } from '../daemon/core/token.js';
+import { openStores, type Stores } from '../daemon/store/open.js';
+import { Migrator } from '../migrations/migrator.js';
+import { temporaryFolder } from './support/daemon.js';
+
+const NOW_MS = 1_800_000_000_000;
+const TOKENS = 4_001;
+
+/** Texts, and how many tokens each fits: around every number from which on the search goes another way. */
+const TEXTS = {
+  'nobody is called so': 0,
+  'token 4000': 1,
+  ' thousand': 1_000,
+  '% OVER!_': 1_001,
+  ' most': 4_000,
+  TOKEN: 4_001,
+  'deadc0de-': 1, // By its id alone.
+  beef: 5, // Three by name, three by id, one of them by both.
+  c0de: 1_000, // 500 by name, 600 by id, 100 of them by both.
+  f00d: 1_200, // 600 by name, 600 by id.
+};
+
+function nameOf(n: number): string {
+  const words = [`Token ${n}`];
+  if (n < 1_000) words.push('thousand');
+  if (n % 4 === 0) words.push('100% Over!_');
+  if (n > 0) words.push('most');
+  if (n < 3) words.push('Beef');
+  if (n >= 500 && n < 1_000) words.push('C0DE');
+  if (n >= 2_000 && n < 2_600) words.push('f00d');
+  return words.join(' ');
+}
+
+function idOf(n: number): string {
+  const ending = String(n).padStart(8, '0');
+  if (n >= 2 && n < 5) return `beef-${ending}`;
+  if (n >= 900 && n < 1_500) return `c0de-${ending}`;
+  if (n >= 3_000 && n < 3_600) return `f00d-${ending}`;
+  return n === 4_000 ? `deadc0de-${ending}` : `0000-${ending}`;
+}
+
+const FILTERS: Record<string, TokenFilter> = {
+  'no filter beside it': {},
+  'a project': { projectId: 'two' },
+  'usable ones': { state: 'active' },
+  'those of inactive projects': { state: 'project_inactive' },
+  'a time of expiry': { expiresAfterMs: NOW_MS + 500, expiresBeforeMs: NOW_MS + 2_000 },
+  'a part of the cap': { usedOverPercent: 90 },
+  'all filters at once': {
+    projectId: 'two',
+    state: 'active',
+    expiresAfterMs: NOW_MS + 500,
+    expiresBeforeMs: NOW_MS + 2_000,
+    usedOverPercent: 20,
+  },
+};
+
+type Order = TokenSort & { sortedBy: (token: Token) => string | number };
+
+const NEWEST_FIRST: Order = { field: 'createdAt', descending: true, sortedBy: (token) => token.createdAtMs };
+const ORDERS: Order[] = [
+  NEWEST_FIRST,
+  { field: 'lastUsedAt', descending: false, sortedBy: (token) => token.lastUsedAtMs ?? 0 },
+  { field: 'name', descending: false, sortedBy: (token) => token.name! },
+];
+
+// The search takes other ways for few and for many, and must find the same on all of them.
+describe('a search among thousands of tokens', function () {
+  this.timeout(60_000);
+  let stores: Stores;
+  let all: TokenRow[];
+
+  before(async () => {
+    stores = await openStores({ databasePath: join(temporaryFolder(), 'llmp.db'), encryptionKey: undefined });
+    await new Migrator(stores.database.sequelize, '0.1.0').up();
+    await stores.records.change(async (tx) => {
+      for (const id of ['one', 'two', 'idle']) await insertProject(tx, id);
+      for (let n = 0; n < TOKENS; n++) await insertToken(tx, n);
+    });
+    await stores.database.transact((tx) =>
+      tx.execute('UPDATE tokens SET request_count = created_at % 11, last_used_at = created_at * 7919 % 1000'),
+    );
+    all = (await search({}, NEWEST_FIRST)).rows;
+    expect(all).to.have.length(TOKENS);
+    for (const filter of Object.values(FILTERS).slice(1)) {
+      expect(all.filter((row) => fits(row, '', filter)).length).to.be.within(10, TOKENS / 2);
+    }
+  });
+  after(() => stores.close());
+
+  /** All pages as one. */
+  async function search(filter: TokenFilter, sort: TokenSort): Promise<PageOf<TokenRow>> {
+    const rows: TokenRow[] = [];
+    let after: Position | null = null;
+    for (;;) {
+      const page: PageOf<TokenRow> = await stores.records.tokens(filter, sort, { limit: 900, after }, NOW_MS);
+      rows.push(...page.rows);
+      if (page.next === null) return { ...page, rows };
+      after = page.next;
+    }
+  }
+
+  for (const [text, count] of Object.entries(TEXTS)) {
+    it(`for "${text}" finds ${count}`, async () => {
+      expect((await search({ text }, NEWEST_FIRST)).total).to.equal(count);
+    });
+
+    for (const [what, filter] of Object.entries(FILTERS)) {
+      it(`for "${text}" with ${what} shows and counts what fits, in every order`, async () => {
+        for (const order of ORDERS) {
+          const fitting = all.filter((row) => fits(row, text, filter)).sort(by(order));
+          const { rows, total } = await search({ ...filter, text }, order);
+          expect(rows.map(({ token }) => token.id)).to.deep.equal(fitting.map(({ token }) => token.id));
+          expect(total).to.equal(fitting.length);
+        }
+      });
+    }
+  }
+});
+
+async function insertProject(tx: ChangeTransaction, id: string): Promise<void> {
+  await tx.insertProject({
+    id,
+    name: id,
+    isActive: id !== 'idle',
+    upstreamKey: 'sk-upstream',
+    apiKeyHint: 'ream',
+    createdAtMs: NOW_MS,
+    updatedAtMs: NOW_MS,
+    deactivatedAtMs: null,
+  });
+}
+
+async function insertToken(tx: ChangeTransaction, n: number): Promise<void> {
+  await tx.insertToken({
+    id: idOf(n),
+    digest: `digest ${n}`,
+    projectId: ['one', 'two', 'two', 'idle'][n % 4]!,
+    name: nameOf(n),
+    isActive: n % 5 !== 0,
+    expiresAtMs: NOW_MS - 500 + ((n * 31) % 4_000),
+    maxRequests: n % 3 === 0 ? 0 : 10,
+    requestCount: 0,
+    cacheHitCount: 0,
+    createdAtMs: NOW_MS - ((n * 13) % TOKENS),
+    lastUsedAtMs: null,
+    obfuscated: '',
+  });
+}
+
+function fits({ token, projectIsActive }: TokenRow, text: string, filter: TokenFilter): boolean {
+  const { projectId, state, expiresAfterMs, expiresBeforeMs, usedOverPercent } = filter;
+  if (!token.name!.toLowerCase().includes(text.toLowerCase()) && !token.id.startsWith(text)) return false;
+  if (projectId !== undefined && token.projectId !== projectId) return false;
+  if (state !== undefined && stateOf(token, projectIsActive, NOW_MS) !== state) return false;
+  if (expiresAfterMs !== undefined && token.expiresAtMs <= expiresAfterMs) return false;
+  if (expiresBeforeMs !== undefined && token.expiresAtMs >= expiresBeforeMs) return false;
+  return (
+    usedOverPercent === undefined ||
+    (token.maxRequests > 0 && token.requestCount / token.maxRequests > usedOverPercent / 100)
+  );
+}
+
+function by({ descending, sortedBy }: Order): (a: TokenRow, b: TokenRow) => number {
+  const sign = descending ? -1 : 1;
+  return ({ token: a }, { token: b }) => sign * (compare(sortedBy(a), sortedBy(b)) || compare(a.id, b.id));
+}
+
+const compare = (a: string | number, b: string | number) => (a < b ? -1 : a > b ? 1 : 0);
