@@ -1,8 +1,14 @@
 import { expect } from 'chai';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { figureTable, median, quantile } from './bench/figures.js';
+import { load, loadGenerators } from './bench/load.js';
+import { installed } from './bench/machine.js';
+import { parseOptions, UsageError } from './bench/options.js';
+import { Failure, Processes } from './bench/processes.js';
 import { eventually } from './support/eventually.js';
 
 const BENCH = join(import.meta.dirname, 'bench/main.js');
@@ -64,11 +70,34 @@ describe('npm run bench', function () {
     expect(isAnythingLeft()).to.equal(false);
   });
 
+  for (const generator of loadGenerators) {
+    const isThere = generator === 'autocannon' || installed(generator) !== null;
+    (isThere ? it : it.skip)(`takes a run by ${generator} for void when a single answer is an error`, async () => {
+      let answers = 0;
+      const server = createServer((_req, res) => {
+        res.writeHead(++answers === 20 ? 503 : 200).end();
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const processes = new Processes();
+      const { options } = parseOptions(['--load', generator]);
+      const target = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, headers: {} };
+      const cores = { measured: null, others: null };
+      const run = () => load({ processes, cores, options }, target, { connections: 2, seconds: 1 });
+      const failure = await run().catch((error: unknown) => error);
+      expect(failure)
+        .to.be.instanceOf(Failure)
+        .with.property('message')
+        .that.matches(/^void: 1 failures/);
+      expect((await run()).requests).to.be.above(0);
+      server.close();
+    });
+  }
+
   it('says what it takes when it is asked for something else', async () => {
-    expect((await start('faster'))[0]).to.equal(2);
+    expect(await start('faster')).to.deep.equal([2, null]);
     expect(errors).to.include('no profile faster').and.to.include('profiles: throughput, ');
-    expect((await start('--rounds', '0'))[0]).to.equal(2);
-    expect(errors).to.include('--rounds is a whole number of at least 1');
+    expect(() => parseOptions(['--rounds', '0'])).to.throw(UsageError, '--rounds is a whole number of at least 1');
+    expect(() => parseOptions(['--round', '1'])).to.throw(UsageError, '--round');
   });
 });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { temporaryFolder } from '../support/daemon.js';
 import type { Target } from './load.js';
-import type { Service } from './processes.js';
+import { Failure, type Service } from './processes.js';
 import type { Bench } from './run.js';
 
 const COMMAND = join(import.meta.dirname, '../../cli/main.js');
@@ -24,7 +24,7 @@ export async function startDaemon(bench: Bench, upstreamUrl: string): Promise<Da
       headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-    if (response.status !== 201) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    if (response.status !== 201) throw new Failure(`${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;
   }
   const project = await create<WireProject>('/manage/projects', { name: 'bench', api_key: 'sk-upstream-of-the-bench' });

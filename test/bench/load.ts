@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { temporaryFolder } from '../support/daemon.js';
 import { installed } from './machine.js';
-import type { Program } from './processes.js';
+import { Failure, type Program } from './processes.js';
 import type { Bench } from './run.js';
 
 /** What load is put on. */
@@ -46,7 +46,7 @@ export async function probe({ url, headers }: Target): Promise<void> {
   const response = await fetch(url + CHAT_PATH, { method: 'POST', headers: allHeaders(headers), body: CHAT });
   const text = await response.text();
   if (response.status !== 200 || !text.includes('"chat.completion"')) {
-    throw new Error(`${url} does not answer as the provider does: ${response.status} ${text.slice(0, 500)}`);
+    throw new Failure(`${url} does not answer as the provider does: ${response.status} ${text.slice(0, 500)}`);
   }
 }
 
@@ -60,7 +60,9 @@ export async function load(bench: Bench, target: Target, options: LoadOptions): 
   );
   const { failures, ...result } = parse(output);
   if (failures > 0 || result.requests === 0) {
-    throw new Error(`void: ${failures} failures beside ${result.requests} good answers from ${target.url}\n${output}`);
+    throw new Failure(
+      `void: ${failures} failures beside ${result.requests} good answers from ${target.url}\n${output}`,
+    );
   }
   return result;
 }

@@ -1,5 +1,4 @@
 /** What the machine is, where a process may run on it, and what one has used. */
-import { execFileSync } from 'node:child_process';
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { arch, cpus, platform } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -13,6 +12,7 @@ export interface Cores {
 }
 
 const MS_PER_S = 1_000;
+const TICKS_PER_S = 100; // What Linux counts processor time in towards programs, on every machine Node runs on.
 
 /** The path of a command, as a shell would find it. */
 export function installed(command: string): string | null {
@@ -50,16 +50,13 @@ export function describeMachine({ measured, others }: Cores): string {
   return `${model} x${cpus().length}, ${platform()} ${arch()}, Node ${process.version}, ${pinning}`;
 }
 
-let ticksPerS: number | undefined;
-
 /** The processor time a process has used so far, all its threads; null where there is no /proc. */
 export function cpuMs(pid: number): number | null {
   const stat = readProc(pid, 'stat');
   if (stat === null) return null;
-  ticksPerS ??= Number(execFileSync('getconf', ['CLK_TCK']));
   // From the third field on: the second is the command in brackets, which can hold anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) / ticksPerS) * MS_PER_S;
+  return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_S) * MS_PER_S;
 }
 
 /** The memory a process has in RAM, now or at its highest so far; NaN where there is no /proc. */

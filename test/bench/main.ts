@@ -1,11 +1,19 @@
 /**
- * `npm run bench -- [PROFILE] [--rounds N] [--seconds N] …`: measurements, not tests. Each profile prints its tables on
+ * `npm run bench -- [PROFILE] [--rounds N] [--seconds N] …`: measurements, not tests. A profile prints its tables on
  * standard output, then the same as one line of JSON; progress goes to standard error.
+ *
+ *   profiles/     one for each question; what it starts, measures, and what is to be reached
+ *   rounds.ts     several services under the same load, in turn
+ *   load.ts       the load: wrk or autocannon
+ *   baselines.ts  what the daemon is compared with; forwarder.ts is the yardstick among them
+ *   daemon.ts     the daemon under measurement
+ *   processes.ts  starts, watches and ends all of these, each a process of its own
+ *   machine.ts    which process runs on which core, and what it has used
  */
 import { figureTable, isReached, rowTable } from './figures.js';
 import { describeMachine, divideCores } from './machine.js';
 import { parseOptions, USAGE, UsageError } from './options.js';
-import { Processes } from './processes.js';
+import { Failure, Processes } from './processes.js';
 import { capped } from './profiles/capped.js';
 import { latency } from './profiles/latency.js';
 import { memory } from './profiles/memory.js';
@@ -49,7 +57,8 @@ try {
     console.error(`${error.message}\n\n${USAGE}\nprofiles: ${Object.keys(PROFILES).join(', ')}`);
     process.exitCode = 2;
   } else if (process.exitCode === undefined) {
-    console.error(error);
+    const reason = await processes.reasonFor(error);
+    console.error(reason instanceof Failure ? reason.message : reason);
     process.exitCode = 1;
   }
 } finally {

@@ -25,9 +25,13 @@ export interface Service {
 /** How a service lets know that it listens: by a line of its output that has the address, or by answering there. */
 export type Readiness = { prints: RegExp } | { answersAt: string };
 
+/** What went wrong, in words that need no stack. */
+export class Failure extends Error {}
+
 const START_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_EVERY_MS = 20;
+const DEATH_KNOWN_WITHIN_MS = 1_000;
 const MOST_OUTPUT = 64 * 1024; // Characters of it that are kept, for error messages.
 
 export class Processes {
@@ -47,7 +51,7 @@ export class Processes {
     const child = this.#spawn(program);
     const { name } = program;
     void child.exit.then((how) => {
-      if (!child.isStopping) this.#onDeath(new Error(`${name} ended (${how}): ${child.output}`));
+      if (!child.isStopping) this.#onDeath(new Failure(`${name} ended (${how}): ${child.output}`));
     });
     const url = await this.whileAllLive(
       'answersAt' in readiness ? answering(child, readiness.answersAt) : printed(child, readiness.prints),
@@ -63,7 +67,7 @@ export class Processes {
     const late = () => `${program.name} has not ended after ${timeoutMs} ms: ${child.output}`;
     try {
       const how = await this.whileAllLive(child.exit, timeoutMs, late);
-      if (how !== 'code 0') throw new Error(`${program.name} failed (${how}): ${child.output}`);
+      if (how !== 'code 0') throw new Failure(`${program.name} failed (${how}): ${child.output}`);
       return child.output;
     } finally {
       await child.stop();
@@ -74,13 +78,22 @@ export class Processes {
   async whileAllLive<T>(work: Promise<T>, timeoutMs: number, late: () => string): Promise<T> {
     const over = new AbortController();
     const timeout = sleep(timeoutMs, undefined, { signal: over.signal }).then(() => {
-      throw new Error(late());
+      throw new Failure(late());
     });
     timeout.catch(() => undefined);
     try {
       return await Promise.race([work, timeout, this.#aDeath]);
     } finally {
       over.abort();
+    }
+  }
+
+  /** @returns the end of a service, if that is what lies behind `error`: a connection breaks before its end is known. */
+  async reasonFor(error: unknown): Promise<unknown> {
+    try {
+      return await this.whileAllLive(sleep(DEATH_KNOWN_WITHIN_MS, error), 2 * DEATH_KNOWN_WITHIN_MS, () => '');
+    } catch (death) {
+      return death;
     }
   }
 
@@ -91,7 +104,7 @@ export class Processes {
   }
 
   #spawn(program: Program): Child {
-    if (this.#isEnding) throw new Error('interrupted');
+    if (this.#isEnding) throw new Failure('interrupted');
     const child = new Child(program);
     this.#children.add(child);
     void child.exit.then(() => this.#children.delete(child));
