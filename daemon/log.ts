@@ -1,10 +1,10 @@
 import winston from 'winston';
+import { MASK, withoutSecrets } from './core/masking.js';
 import type { Log, LogLevel } from './core/ports.js';
 
-const MASK = '********';
 const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|(?:api|encryption|upstream)[-_]?key/i;
-// Tokens and provider keys, bearer credentials, and the password of a connection string.
-const SECRET_TEXT = /\bsk-[A-Za-z0-9_-]{8,}|(?<=\bbearer )[^\s"',]+|(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi;
+// Beside what looks like a secret anywhere: the credential of a header, and the passwords of a connection string.
+const SECRET_TEXT = /(?<=\b(?:bearer|basic) )[^\s"',]+|(?<=:\/\/[^\s/:@]*:)[^\s/"']+(?=@)|(?<=\bpassword=)[^\s&"',]+/gi;
 const DEEPEST = 6;
 
 /** Hides secrets in anything that is to be logged: by the name of a field, by their pattern, and by value. */
@@ -13,17 +13,18 @@ export function masker(secrets: readonly string[]): (value: unknown) => unknown 
   const known = secrets.filter((secret) => secret.length >= 8);
 
   const maskText = (text: string) =>
-    known.reduce((masked, secret) => masked.replaceAll(secret, MASK), text).replace(SECRET_TEXT, MASK);
+    withoutSecrets(known.reduce((masked, secret) => masked.replaceAll(secret, MASK), text)).replace(SECRET_TEXT, MASK);
 
   const mask = (value: unknown, depth: number): unknown => {
     if (typeof value === 'string') return maskText(value);
     if (typeof value !== 'object' || value === null) return value;
     if (depth > DEEPEST) return '…';
     if (value instanceof Date) return value;
+    if (ArrayBuffer.isView(value)) return '…'; // Bytes would be shown by number.
     if (Array.isArray(value)) return value.map((item) => mask(item, depth + 1));
     if (value instanceof Error) return mask(plainError(value), depth + 1);
     return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [key, SECRET_KEY.test(key) ? MASK : mask(item, depth + 1)]),
+      Object.entries(value).map(([key, item]) => [maskText(key), SECRET_KEY.test(key) ? MASK : mask(item, depth + 1)]),
     );
   };
   return (value) => mask(value, 0);

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../daemon/api/contract.js';
-import { startDaemon, type TestAnswer, type TestDaemon } from './support/daemon.js';
+import { canary } from './support/canaries.js';
+import { startDaemon, type TestAnswer, type TestDaemon, UPSTREAM_KEY } from './support/daemon.js';
 import { type AuditRow, auditOf, changesOf, lastAuditOf, problemOf, storedIn, write } from './support/management.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -113,15 +114,16 @@ describe('the audit log in the database', () => {
       const details = async () => JSON.parse((await lastAuditOf(daemon)).details ?? 'null') as unknown;
       expect(await details()).to.deep.equal({ name: 'nightly', duration_minutes: 1440, max_requests: 5 });
 
+      const anotherKey = canary('upstream');
       await daemon.manage('PATCH', pathOf.project(), {
         name: 'Beta',
         is_active: false,
-        api_key: 'sk-another-key-9876',
+        api_key: anotherKey,
       });
       expect(await details()).to.deep.equal({
         name: ['Alpha', 'Beta'],
         is_active: [true, false],
-        api_key_hint: ['cdef', '9876'],
+        api_key_hint: [UPSTREAM_KEY.slice(-4), anotherKey.slice(-4)],
       });
 
       await daemon.manage('POST', `${pathOf.project()}/tokens/revoke`);

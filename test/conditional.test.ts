@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../daemon/api/contract.js';
+import { canary } from './support/canaries.js';
 import { startDaemon, type TestDaemon } from './support/daemon.js';
 import { problemOf, rawRequest, write } from './support/management.js';
 
@@ -132,7 +133,7 @@ describe('conditional requests of management', () => {
 
     it('another upstream key, by its hint', () =>
       expectSeen(['a project', 'the list of projects'], () =>
-        daemon.manage('PATCH', paths()['a project'], { api_key: 'sk-another-key-of-the-project' }),
+        daemon.manage('PATCH', paths()['a project'], { api_key: canary('upstream') }),
       ));
 
     it('a change made behind the daemon’s back', () =>

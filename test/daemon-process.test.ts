@@ -5,10 +5,11 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { canary } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
 
 const LLMP = fileURLToPath(new URL('../cli/main.js', import.meta.url));
-const MANAGEMENT_TOKEN = 'management-token-of-a-process';
+const MANAGEMENT_TOKEN = canary('management');
 
 interface Process {
   child: ChildProcess;

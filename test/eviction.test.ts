@@ -10,6 +10,7 @@ import { Registry } from '../daemon/core/registry.js';
 import { mintSecret } from '../daemon/core/token.js';
 import { openStores, type Stores } from '../daemon/store/open.js';
 import { Migrator } from '../migrations/migrator.js';
+import { canary } from './support/canaries.js';
 import { TestClock } from './support/clock.js';
 import { recordingLog, temporaryFolder } from './support/daemon.js';
 
@@ -32,7 +33,7 @@ const knownToken = (digest: string): KnownToken => ({
   },
   reserved: 0,
   projectIsActive: true,
-  upstreamKey: `sk-upstream-${digest.slice(0, 4)}`,
+  upstreamKey: `upstream-${digest.slice(0, 4)}`,
 });
 
 const operator: Caller = { actor: 'system', requestId: null, clientIp: null, reason: null };
@@ -53,7 +54,7 @@ describe('admission remembers a bounded number of tokens', () => {
     await ledger.enrol('one', clock.now());
     admission = new Admission({ lookup, ledger, clock, log, instanceId: 'one', staleLimitMs: 1, mostAccounts: MOST });
     registry = new Registry(stores.records, admission, clock);
-    const project = await registry.createProject({ name: 'many', upstreamKey: 'sk-upstream' }, operator);
+    const project = await registry.createProject({ name: 'many', upstreamKey: canary('upstream') }, operator);
     secrets = [];
     for (let n = 0; n < 4 * MOST; n++) {
       const draft = { projectId: project.id, lifetimeMs: 3_600_000, maxRequests: CAP, name: null };

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { canary } from './support/canaries.js';
 import { UPSTREAM_KEY } from './support/daemon.js';
 import { type Fields, head, type RawAnswer, startRawProvider } from './support/raw.js';
 import { expectRefusal, KEY_REJECTED } from './support/refusals.js';
@@ -38,7 +39,11 @@ describe('forwarding', () => {
       },
       'what Connection names': { Connection: 'close, X-Mine, x-yours', 'X-Mine': 'a', 'X-Yours': 'b' },
       'what a second Connection names': { Connection: ['keep-alive', 'X-Mine'], 'X-Mine': 'a' },
-      'other credentials': { 'X-Api-Key': 'sk-other', 'Api-Key': 'sk-other', Cookie: 'session=1' },
+      'other credentials': {
+        'X-Api-Key': canary('client'),
+        'Api-Key': canary('client'),
+        Cookie: `session=${canary('client')}`,
+      },
       'who pays': { 'OpenAI-Organization': 'org-1', 'OpenAI-Project': 'proj-1' },
       'who asks': {
         'X-Forwarded-For': '10.0.0.1',

@@ -1,9 +1,12 @@
 import { expect } from 'chai';
 import type { WireProject } from '../daemon/api/contract.js';
+import { canary } from './support/canaries.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from './support/daemon.js';
 import { bodyOf, problemOf, rawRequest, type RawRequest, storedIn } from './support/management.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
+
+const SECRET = canary('upstream');
 
 describe('what the management API reads', () => {
   let daemon: TestDaemon;
@@ -73,20 +76,20 @@ describe('what the management API reads', () => {
 
   describe('JSON', () => {
     for (const [what, body] of [
-      ['that ends too early', `{"name":"x","api_key":"sk-secret-in-the-body"`],
-      ['with something after it', `{"name":"x","api_key":"sk-secret-in-the-body"} sk-secret`],
-      ['in single quotes', `{'api_key':'sk-secret-in-the-body'}`],
-      ['with a bare word', 'sk-secret-in-the-body'],
-      ['that is a string', '"sk-secret-in-the-body"'],
+      ['that ends too early', `{"name":"x","api_key":"${SECRET}"`],
+      ['with something after it', `{"name":"x","api_key":"${SECRET}"} ${SECRET}`],
+      ['in single quotes', `{'api_key':'${SECRET}'}`],
+      ['with a bare word', SECRET],
+      ['that is a string', `"${SECRET}"`],
       ['that is null', 'null'],
-      ['with a newline in a string', '{"name":"sk-secret\nin-the-body"}'],
+      ['with a newline in a string', `{"name":"${SECRET}\n"}`],
       ['30,000 arrays deep and not closed', '['.repeat(30_000)],
       ['of blanks', '   '],
     ] as const) {
       it(`${what} is refused with 400 that repeats nothing of it`, async () => {
         const { error, text } = await refused(create(body), 400, 'invalid_request');
         expect(error).to.equal('the body is not valid JSON');
-        expect(text).not.to.include('sk-secret').and.not.to.include('node_modules');
+        expect(text).not.to.include(SECRET).and.not.to.include('node_modules');
       });
     }
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { WireProject, WireProblem, WireTokenCreated } from '../daemon/api/contract.js';
+import { mintSecret } from '../daemon/core/token.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestAnswer, type TestDaemon } from './support/daemon.js';
 import { RawClient } from './support/raw.js';
 import { lastAuditOf, problemOf, rawRequest, storedIn } from './support/management.js';
@@ -215,18 +216,19 @@ describe('the management API', () => {
       });
     }
 
-    for (const sent of [
-      undefined,
-      '',
-      `sk-wt-${'x'.repeat(49)}`,
-      'x'.repeat(65),
-      'two words',
-      'a;b',
-      'ä',
-      '../x',
-      '"',
-    ]) {
-      it(`is a new one each time when the client sends ${JSON.stringify(sent)}`, async () => {
+    for (const [what, sent] of Object.entries({
+      nothing: undefined,
+      'an empty one': '',
+      'a token': mintSecret(),
+      'a token behind a prefix': `of-${mintSecret()}`,
+      'too many characters': 'x'.repeat(65),
+      'two words': 'two words',
+      'a semicolon': 'a;b',
+      'a letter beyond ASCII': 'ä',
+      'a path': '../x',
+      'a quote': '"',
+    })) {
+      it(`is a new one each time when the client sends ${what}`, async () => {
         const given = [await idFor(sent), await idFor(sent)];
         expect(new Set(given).size).to.equal(2);
         for (const id of given)

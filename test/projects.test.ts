@@ -1,11 +1,14 @@
 import { expect } from 'chai';
 import type { WireProject, WireToken } from '../daemon/api/contract.js';
+import { canary } from './support/canaries.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from './support/daemon.js';
 import { bodyOf, pagesOf, problemOf, write } from './support/management.js';
 import { type Provider, startProvider } from './support/provider.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+const ANOTHER_KEY = canary('upstream');
 
 describe('projects', () => {
   let provider: Provider;
@@ -33,7 +36,7 @@ describe('projects', () => {
       expect(rest).to.deep.equal({
         name: 'Alpha',
         is_active: true,
-        api_key_hint: 'cdef',
+        api_key_hint: UPSTREAM_KEY.slice(-4),
         updated_at: created_at,
         deactivated_at: null,
       });
@@ -46,7 +49,7 @@ describe('projects', () => {
 
     it('refuses a name that is taken with 409, and creates nothing', async () => {
       await daemon.createProject({ name: 'Alpha' });
-      const answer = await daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: 'another-key' });
+      const answer = await daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: ANOTHER_KEY });
       problemOf(answer, 409, 'name_taken');
       expect(await pagesOf(daemon, '/manage/projects')).to.have.nested.property('[0].length', 1);
     });
@@ -234,18 +237,18 @@ describe('projects', () => {
 
     it('may change everything at once', async () => {
       const { id } = await daemon.createProject();
-      const changed = await patch(id, { name: 'Renamed', api_key: 'sk-another-key-9876', is_active: false });
-      expect(changed).to.include({ name: 'Renamed', api_key_hint: '9876', is_active: false });
+      const changed = await patch(id, { name: 'Renamed', api_key: ANOTHER_KEY, is_active: false });
+      expect(changed).to.include({ name: 'Renamed', api_key_hint: ANOTHER_KEY.slice(-4), is_active: false });
     });
 
     it('of the upstream key holds from the next request on', async () => {
       const { id } = await daemon.createProject();
       const { token } = await daemon.createToken(id);
       await daemon.call(token);
-      await patch(id, { api_key: 'sk-another-key-9876' });
+      await patch(id, { api_key: ANOTHER_KEY });
       await daemon.call(token);
       const keys = provider.received.map(({ headers }) => headers.authorization);
-      expect(keys).to.deep.equal([`Bearer ${UPSTREAM_KEY}`, 'Bearer sk-another-key-9876']);
+      expect(keys).to.deep.equal([`Bearer ${UPSTREAM_KEY}`, `Bearer ${ANOTHER_KEY}`]);
     });
 
     it('to the name the project has succeeds', async () => {
@@ -256,7 +259,7 @@ describe('projects', () => {
     it('to a name that is taken is 409 and changes nothing else either', async () => {
       await daemon.createProject({ name: 'Alpha' });
       const project = await daemon.createProject();
-      const changes = { name: 'Alpha', api_key: 'sk-another-key-9876', is_active: false };
+      const changes = { name: 'Alpha', api_key: ANOTHER_KEY, is_active: false };
       problemOf(await daemon.manage('PATCH', `/manage/projects/${project.id}`, changes), 409, 'name_taken');
       expect(await detail(project.id)).to.deep.equal(project);
     });
@@ -345,7 +348,7 @@ describe('projects', () => {
   });
 
   it('never show the upstream key', async () => {
-    const key = 'sk-canary-key-0123456789';
+    const key = canary('upstream');
     const { id, name } = await daemon.createProject({ api_key: key });
     const answers = [
       await daemon.manage('GET', '/manage/projects'),

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { writeFileSync } from 'node:fs';
 import { reloaded } from '../config/reload.js';
 import { type Environment, loadSettings } from '../config/settings.js';
+import { canary } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { type DaemonProcess, spawnDaemon } from './support/process.js';
@@ -42,7 +43,7 @@ describe('settings read again', () => {
 
   it('wait for a restart otherwise, and are named every time until then', () => {
     const before = load({});
-    const fresh = load({ MANAGEMENT_TOKEN: 'another-management-token', MAX_REQUEST_SIZE: '1MB', LOG_LEVEL: 'debug' });
+    const fresh = load({ MANAGEMENT_TOKEN: canary('management'), MAX_REQUEST_SIZE: '1MB', LOG_LEVEL: 'debug' });
     const first = reloaded(before, fresh);
     expect(first.waiting).to.deep.equal(['MANAGEMENT_TOKEN', 'MAX_REQUEST_SIZE']);
     expect(first.loaded.settings).to.deep.equal({ ...before.settings, logLevel: 'debug' });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { SettingsError } from '../config/settings.js';
 import type { WireTokenCreated } from '../daemon/api/contract.js';
 import { CannotOpen, SecretBox } from '../daemon/store/secrets.js';
+import { canary, canaryEncryptionKey } from './support/canaries.js';
 import {
   MANAGEMENT_TOKEN,
   startDaemon,
@@ -25,7 +26,7 @@ const formsOf = (secret: string) => [
 describe('secrets', () => {
   describe('in the whole life of a daemon that logs at debug', () => {
     const keys = ['first', 'second', 'refused', 'malformed', 'unknown', 'unwritten', 'large'].map(
-      (use) => `sk-canary-${use}-${randomBytes(12).toString('hex')}`,
+      (use) => `${use}-${canary('upstream')}`,
     );
     const [first, second, refused, malformed, unknown, unwritten, large] = keys as [
       string,
@@ -232,8 +233,8 @@ describe('secrets', () => {
         },
       );
     /** A database with one project, sealed as `env` says, and no daemon on it. */
-    const leftBehind = async (env: TestDaemonOptions['env'] = {}) => {
-      const own = await start({ env });
+    const leftBehind = async (options: TestDaemonOptions = {}) => {
+      const own = await start(options);
       await own.createProject();
       await own.stop();
       daemon = undefined;
@@ -255,7 +256,7 @@ describe('secrets', () => {
     });
 
     it('the key file is made beside a new database, for its owner alone', async () => {
-      const { databasePath } = await leftBehind();
+      const { databasePath } = await leftBehind({ makesKeyFile: true });
       const file = `${databasePath}.key`;
       expect(statSync(file).mode & 0o777).to.equal(0o600);
       expect(Buffer.from(readFileSync(file, 'utf8'), 'base64')).to.have.length(32);
@@ -270,13 +271,13 @@ describe('secrets', () => {
     });
 
     it('with ENCRYPTION_KEY there is no key file', async () => {
-      const { dir } = await leftBehind({ ENCRYPTION_KEY: randomBytes(32).toString('base64') });
+      const { dir } = await leftBehind({ env: { ENCRYPTION_KEY: canaryEncryptionKey() } });
       expect(readdirSync(dir)).not.to.include('llmp.db.key');
     });
 
     it('another ENCRYPTION_KEY than the database was sealed with stops the start', async () => {
-      const { dir } = await leftBehind({ ENCRYPTION_KEY: randomBytes(32).toString('base64') });
-      const other = randomBytes(32).toString('base64');
+      const { dir } = await leftBehind({ env: { ENCRYPTION_KEY: canaryEncryptionKey() } });
+      const other = canaryEncryptionKey();
       const problem = await refusalOf({ dir, env: { ENCRYPTION_KEY: other } });
       expect(problem)
         .to.match(/^ENCRYPTION_KEY: /)
@@ -301,7 +302,7 @@ describe('secrets', () => {
 
     it('after a refused start the database is free for the next one', async () => {
       const { dir } = await leftBehind();
-      await refusalOf({ dir, env: { ENCRYPTION_KEY: randomBytes(32).toString('base64') } });
+      await refusalOf({ dir, env: { ENCRYPTION_KEY: canaryEncryptionKey() } });
       await start({ dir });
     });
   });

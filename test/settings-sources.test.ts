@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { join } from 'node:path';
 import { describeSettings, type Environment, loadSettings } from '../config/settings.js';
 import { readEnvFile } from '../config/sources.js';
+import { canary, canaryEncryptionKey, secretsIn } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
 import { file, MANAGEMENT_TOKEN, problemsIn, problemsOf, problemsWith } from './support/settings.js';
 
@@ -131,19 +132,19 @@ describe('settings described', () => {
 
   it('show no secret, wrong ones and those in URLs included', () => {
     const secrets = {
-      MANAGEMENT_TOKEN: 'hidden token',
-      ENCRYPTION_KEY: 'hidden',
-      ENCRYPTION_KEY_PREVIOUS: 'hidden',
-      REDIS_PASSWORD: 'hidden',
-      DISPATCHER_API_KEY: 'hidden',
-      UPSTREAM_BASE_URL: 'https://me:hidden@api.example',
+      MANAGEMENT_TOKEN: `${canary('management')} hidden`,
+      ENCRYPTION_KEY: canaryEncryptionKey(),
+      ENCRYPTION_KEY_PREVIOUS: `${canaryEncryptionKey()}hidden`,
+      REDIS_PASSWORD: canary('password'),
+      DISPATCHER_API_KEY: canary('password'),
+      UPSTREAM_BASE_URL: `https://me:${canary('password')}@api.example`,
       DISPATCHER_SERVICE: 'webhook',
-      DISPATCHER_ENDPOINT: 'https://hook.example/x?key=hidden',
-      DATABASE_URL: 'postgres://me:hidden@host/db',
+      DISPATCHER_ENDPOINT: `https://hook.example/x?key=${canary('password')}`,
+      DATABASE_URL: `postgres://me:${canary('password')}@host/db`,
     };
-    expect(JSON.stringify(described(secrets)))
-      .to.include('host/db')
-      .and.not.to.include('hidden');
+    const text = JSON.stringify(described(secrets));
+    expect(text).to.include('host/db').and.not.to.include('hidden');
+    expect(secretsIn(text)).to.deep.equal([]);
   });
 });
 

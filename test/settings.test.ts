@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { asLines, describeSettings, type Environment, loadSettings, SettingsError } from '../config/settings.js';
+import { canary, canaryEncryptionKey, secretsIn } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
 import { file, MANAGEMENT_TOKEN, problemsOf, problemsWith } from './support/settings.js';
 
@@ -233,7 +234,7 @@ describe('settings', () => {
   });
 
   describe('that are secret', () => {
-    const key = Buffer.alloc(32, 7).toString('base64');
+    const key = canaryEncryptionKey();
 
     it('are masked where the settings are described', () => {
       const described = describedWith({ ENCRYPTION_KEY: key });
@@ -243,20 +244,23 @@ describe('settings', () => {
 
     it('are in no message when they are wrong', () => {
       const problems = problemsOf({
-        MANAGEMENT_TOKEN: 'wrong because\tof the tab',
-        ENCRYPTION_KEY: 'wrong-key-wrong-key',
+        MANAGEMENT_TOKEN: `${canary('management')}\tbefore a tab`,
+        ENCRYPTION_KEY: `${canaryEncryptionKey()}too long`,
       });
       expect(problems).to.have.length(2);
-      expect(problems.join('\n')).not.to.match(/wrong/);
+      expect(problems.join('\n')).not.to.match(/tab|too long/);
+      expect(secretsIn(problems.join('\n'))).to.deep.equal([]);
     });
 
     it('are in no message when they stand in a URL', () => {
+      const password = canary('password');
       const problems = problemsWith({
-        DATABASE_URL: 'postgres://me:hid@hidden@host/db?password=hidden',
-        UPSTREAM_BASE_URL: 'https://me:hidden@api.example/?key=hidden',
+        DATABASE_URL: `postgres://me:hid@${password}@host/db?password=${password}`,
+        UPSTREAM_BASE_URL: `https://me:${password}@api.example/?key=${password}`,
       });
       expect(problems).to.have.length(2);
       expect(problems.join('\n')).to.include('host/db').and.not.to.match(/hid/);
+      expect(secretsIn(problems.join('\n'))).to.deep.equal([]);
     });
   });
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { withoutSecrets } from './masking.js';
 
 /** Who acts, and in which request: what every audit record says beside the change itself. */
 export interface Caller {
@@ -53,6 +54,8 @@ export function auditRecord(
     details: null,
     ...subject,
     ...caller,
+    // "leaked: sk-wt-…" is a reason to revoke, and would keep the secret for ever.
+    reason: caller.reason && withoutSecrets(caller.reason),
     id: randomUUID(),
     timeMs,
     outcome,

@@ -1,4 +1,5 @@
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { holdsSecret } from '../core/masking.js';
 
 /** The credential of `Authorization: Bearer <credential>`: any letter case of the scheme, exactly one space. */
 export function bearerOf(authorization: string | undefined): string | null {
@@ -15,10 +16,11 @@ export function exactly(expected: string): (presented: string) => boolean {
   return (presented) => timingSafeEqual(sha256(presented), digest);
 }
 
-// It is stored and logged, so what looks like a secret put in the wrong place is none.
-const REQUEST_ID = /^(?!sk-)[A-Za-z0-9_-]{1,64}$/;
+const REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** The client's own id if it can do no harm in a log, else a new one. */
 export function requestIdOf(presented: string | string[] | undefined): string {
-  return typeof presented === 'string' && REQUEST_ID.test(presented) ? presented : randomUUID();
+  // It is stored and logged, so a secret put in the wrong place is none.
+  const isFit = typeof presented === 'string' && REQUEST_ID.test(presented) && !holdsSecret(presented);
+  return isFit ? presented : randomUUID();
 }

@@ -14,6 +14,7 @@ import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Outcome, RequestEnded } from '../core/events.js';
+import { MASK, withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { InFlight, Member } from '../core/in-flight.js';
@@ -230,7 +231,8 @@ class Exchange extends Member implements Receiver {
       remaining: pass.remaining,
       cors: corsFields(this.#settings, this.req),
     });
-    this.#upstreamRequestId = upstreamRequestId;
+    // It is kept in records, where an upstream that repeats our key must not bring it.
+    this.#upstreamRequestId = upstreamRequestId?.includes(pass.upstreamKey) ? MASK : upstreamRequestId;
     // The reason phrase is ours: the upstream's may hold what breaks a status line.
     this.res.writeHead(status, list);
     this.#status = status;
@@ -375,7 +377,7 @@ class Exchange extends Member implements Receiver {
         projectId: this.#pass?.projectId ?? null,
         tokenId: this.#pass?.tokenId ?? null,
         method: this.req.method ?? '',
-        path: pathOf(this.req.url ?? ''),
+        path: withoutSecrets(pathOf(this.req.url ?? '')),
         status: this.#status ?? CLIENT_CLOSED_STATUS,
         code: this.#code,
         outcome: this.#outcome,

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { WireToken } from '../../daemon/api/contract.js';
+import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { auditOf, storedIn } from '../support/management.js';
 import { type Captured, llmp, type Situation } from './captured.js';
@@ -241,9 +242,9 @@ describe('several tokens or projects at once', () => {
       [`project deactivate ${project}`],
       [`project activate ${project}`],
       [`project update ${project} --name other`],
-      [`project set-key ${project}`, 'sk-another-upstream-key'],
+      [`project set-key ${project}`, canary('upstream')],
       [`project revoke-tokens ${project} -y`],
-      ['project create --name third', 'sk-another-upstream-key'],
+      ['project create --name third', canary('upstream')],
     ];
     const before = (await auditOf(daemon)).length;
     for (const [args, stdin = ''] of changes) {

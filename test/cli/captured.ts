@@ -2,6 +2,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { run } from '../../cli/program.js';
 import type { Shell } from '../../cli/shell.js';
+import { commandOf, inspect } from '../support/leaks.js';
 
 export interface Captured {
   exitCode: number;
@@ -46,7 +47,10 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     program: 'llmp',
     interrupted: () => Promise.resolve(),
   };
-  const exitCode = await run(typeof args === 'string' ? args.split(' ') : args, shell);
+  const argv = typeof args === 'string' ? args.split(' ') : args;
+  const exitCode = await run(argv, shell);
+  inspect(`stdout of ${commandOf(argv)}`, stdout.text);
+  inspect(`stderr of ${commandOf(argv)}`, stderr.text);
   return { exitCode, out: stdout.text, err: stderr.text };
 }
 

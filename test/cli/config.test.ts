@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { llmp } from './captured.js';
 
-const MANAGEMENT_TOKEN = 'a-management-token-nobody-may-see';
+const MANAGEMENT_TOKEN = canary('management');
 
 describe('llmp config', () => {
   function fileWith(content: string): string {

@@ -1,11 +1,13 @@
 import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder } from '../support/daemon.js';
 import { llmp } from './captured.js';
 import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
 
 const SECRET = `sk-wt-${'a'.repeat(49)}`;
+const ANOTHER_TOKEN = canary('management');
 
 describe('the connection to the daemon', () => {
   let daemon: StandIn;
@@ -27,37 +29,37 @@ describe('the connection to the daemon', () => {
     }
 
     it('comes from the flag first, with a warning that ps can show it', async () => {
-      const { err } = await llmp('token list --management-token from-the-flag', { env });
-      expect(credentials()).to.deep.equal(['Bearer from-the-flag']);
-      expect(err).to.contain('`ps`').and.not.to.contain('from-the-flag');
+      const { err } = await llmp(`token list --management-token ${ANOTHER_TOKEN}`, { env });
+      expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
+      expect(err).to.contain('`ps`').and.not.to.contain(ANOTHER_TOKEN);
     });
 
     it('then from the file of the flag, without the newline at its end', async () => {
-      await llmp(`token list --management-token-file ${fileWith('from-a-file\n')}`, { env });
-      expect(credentials()).to.deep.equal(['Bearer from-a-file']);
+      await llmp(`token list --management-token-file ${fileWith(`${ANOTHER_TOKEN}\n`)}`, { env });
+      expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
     });
 
     it('which may be standard input', async () => {
-      await llmp('token list --management-token-file -', { env, stdin: 'from-stdin\n' });
-      expect(credentials()).to.deep.equal(['Bearer from-stdin']);
+      await llmp('token list --management-token-file -', { env, stdin: `${ANOTHER_TOKEN}\n` });
+      expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
     });
 
     it('then from MANAGEMENT_TOKEN, then from MANAGEMENT_TOKEN_FILE', async () => {
-      const both = { ...env, MANAGEMENT_TOKEN_FILE: fileWith('from-the-other-file\n') };
+      const both = { ...env, MANAGEMENT_TOKEN_FILE: fileWith(`${ANOTHER_TOKEN}\n`) };
       await llmp('token list', { env: both });
       await llmp('token list', { env: { ...both, MANAGEMENT_TOKEN: undefined } });
-      expect(credentials()).to.deep.equal([`Bearer ${MANAGEMENT_TOKEN}`, 'Bearer from-the-other-file']);
+      expect(credentials()).to.deep.equal([`Bearer ${MANAGEMENT_TOKEN}`, `Bearer ${ANOTHER_TOKEN}`]);
     });
 
     it('then from a prompt on a terminal that does not show it', async () => {
       const { out, err } = await llmp('token list', {
         env: { LLMP_SERVER: daemon.url },
         terminal: 80,
-        answer: 'typed-by-hand\n',
+        answer: `${ANOTHER_TOKEN}\n`,
       });
-      expect(credentials()).to.deep.equal(['Bearer typed-by-hand']);
+      expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
       expect(out).to.equal('');
-      expect(err).to.contain('Management token:').and.not.to.contain('typed-by-hand');
+      expect(err).to.contain('Management token:').and.not.to.contain(ANOTHER_TOKEN);
     });
 
     it('and ^C in that prompt is exit 130, without a word', async () => {
@@ -84,18 +86,18 @@ describe('the connection to the daemon', () => {
     });
 
     it('is refused, not trimmed, with white space around it', async () => {
-      const { exitCode, err } = await llmp('token list', { env: { ...env, MANAGEMENT_TOKEN: ' surrounded ' } });
+      const { exitCode, err } = await llmp('token list', { env: { ...env, MANAGEMENT_TOKEN: ` ${ANOTHER_TOKEN} ` } });
       expect(exitCode).to.equal(3);
-      expect(err).not.to.contain('surrounded');
+      expect(err).not.to.contain(ANOTHER_TOKEN);
     });
 
     it('cannot share standard input with the upstream key', async () => {
       const { exitCode, err } = await llmp('project create --name web --management-token-file -', {
         env,
-        stdin: 'one-or-the-other',
+        stdin: ANOTHER_TOKEN,
       });
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('standard input').and.not.to.contain('one-or-the-other');
+      expect(err).to.contain('standard input').and.not.to.contain(ANOTHER_TOKEN);
     });
 
     it('is masked wherever a message would quote it', async () => {
@@ -123,10 +125,11 @@ describe('the connection to the daemon', () => {
     });
 
     it('is refused with a password in it, which is not repeated', async () => {
-      for (const server of ['http://admin:hunter22@127.0.0.1:8080', 'admin:hunter22@127.0.0.1:8080']) {
+      const password = canary('password');
+      for (const server of [`http://admin:${password}@127.0.0.1:8080`, `admin:${password}@127.0.0.1:8080`]) {
         const { exitCode, err } = await llmp(['token', 'list', '--server', server], { env });
         expect(exitCode).to.equal(2);
-        expect(err).not.to.contain('hunter22');
+        expect(err).not.to.contain(password);
       }
     });
 
@@ -286,10 +289,10 @@ describe('the connection to the daemon', () => {
 describe('a wrong management token', () => {
   it('exits 3 at a real daemon, and is not repeated', async () => {
     const daemon = await startDaemon();
-    const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN: 'not-the-right-management-token' };
+    const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN: ANOTHER_TOKEN };
     const { exitCode, err } = await llmp('token list', { env });
     await daemon.stop();
     expect(exitCode).to.equal(3);
-    expect(err).to.contain('refused the management token').and.not.to.contain('not-the-right');
+    expect(err).to.contain('refused the management token').and.not.to.contain(ANOTHER_TOKEN);
   });
 });

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
+import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { llmp } from './captured.js';
 
@@ -36,7 +37,7 @@ describe('llmp demo', function () {
   /** Runs it, and waits until it says that it is ready or is over. */
   async function start(...options: string[]): Promise<Demo> {
     const tmp = temporaryFolder();
-    const env = { PATH: process.env.PATH, TMPDIR: tmp, MANAGEMENT_TOKEN: 'of a real daemon', LOG_LEVEL: 'nonsense' };
+    const env = { PATH: process.env.PATH, TMPDIR: tmp, MANAGEMENT_TOKEN: canary('management'), LOG_LEVEL: 'nonsense' };
     const child = spawn(process.execPath, [MAIN, 'demo', ...options], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const ended = once(child, 'close').then(([code]) => code as number | null);
     const demo: Demo = { child, tmp, out: '', err: '', ended };

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
+import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 
@@ -69,10 +70,10 @@ describe('llmp project, against a daemon', () => {
     });
 
     it('repeats no key that the daemon refuses', async () => {
-      const odd = 'sk-proj-with space-0123456789';
+      const odd = `with space-${canary('upstream')}`;
       const { exitCode, err } = await here('project create --name web', { stdin: odd });
       expect(exitCode).to.equal(1);
-      expect(err).not.to.contain('0123456789');
+      expect(err).not.to.contain(odd);
     });
   });
 
@@ -108,7 +109,7 @@ describe('llmp project, against a daemon', () => {
   });
 
   describe('set-key', () => {
-    const key = 'sk-another-upstream-key-zzzz';
+    const key = canary('upstream');
 
     for (const [from, args, situation] of [
       ['standard input', '', { stdin: `${key}\n` }],
@@ -123,7 +124,7 @@ describe('llmp project, against a daemon', () => {
         expect(exitCode).to.equal(0);
         expect(err).to.contain(`Changed the key of ${id.slice(0, 8)} (web).`);
         expect(out + err).not.to.contain(key);
-        expect((await here('project get web --json')).out).to.contain('"api_key_hint": "zzzz"');
+        expect((await here('project get web --json')).out).to.contain(`"api_key_hint": "${key.slice(-4)}"`);
       });
     }
 

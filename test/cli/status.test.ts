@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { llmp } from './captured.js';
 import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
@@ -76,7 +77,7 @@ describe('llmp status', () => {
 
     it('exits 3 with a wrong management token, and shows the health all the same', async () => {
       const { url } = await withDaemon();
-      const env = { LLMP_SERVER: url, MANAGEMENT_TOKEN: 'not-the-right-management-token' };
+      const env = { LLMP_SERVER: url, MANAGEMENT_TOKEN: canary('management') };
       const { exitCode, out, err } = await llmp('status', { env });
       expect(exitCode).to.equal(3);
       expect(out).to.contain('\tready\t');

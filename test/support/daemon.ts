@@ -1,5 +1,5 @@
 /** A whole daemon in this process, on a temporary SQLite file and a free port. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,11 +11,13 @@ import { type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
 import { createLog } from '../../daemon/log.js';
+import { canary, canaryEncryptionKey } from './canaries.js';
 import { TestClock } from './clock.js';
 import { expectDescribed } from './description.js';
+import { inspect, inspectAnswers, inspectFiles, watchFolder } from './leaks.js';
 
-export const MANAGEMENT_TOKEN = 'management-token-of-the-tests';
-export const UPSTREAM_KEY = 'sk-upstream-canary-0123456789abcdef';
+export const MANAGEMENT_TOKEN = canary('management');
+export const UPSTREAM_KEY = canary('upstream');
 
 export interface TestAnswer {
   status: number;
@@ -56,6 +58,8 @@ export interface TestDaemonOptions {
   dir?: string;
   /** One that stands still, say. */
   clock?: TestClock;
+  /** Leaves it to the daemon to make its key file, rather than to be given one that would be recognised in a leak. */
+  makesKeyFile?: boolean;
 }
 
 let projects = 0;
@@ -65,9 +69,14 @@ export async function startDaemon({
   env,
   dir: given,
   clock = new TestClock(),
+  makesKeyFile = false,
 }: TestDaemonOptions = {}): Promise<TestDaemon> {
   const dir = given ?? temporaryFolder();
   const databasePath = join(dir, 'llmp.db');
+  const isNew = !existsSync(databasePath) && !existsSync(`${databasePath}.key`);
+  if (isNew && !makesKeyFile && env?.ENCRYPTION_KEY === undefined) {
+    writeFileSync(`${databasePath}.key`, `${canaryEncryptionKey()}\n`, { mode: 0o600 });
+  }
   const { logged, log } = recordingLog();
   const ended: RequestEnded[] = [];
   const { settings } = loadSettings({
@@ -84,8 +93,12 @@ export async function startDaemon({
     log,
     clock,
     version: '0.1.0',
-    onEnded: (request) => ended.push(request),
+    onEnded: (request) => {
+      ended.push(request);
+      inspect('record of a request', JSON.stringify(request));
+    },
   });
+  for (const server of [daemon.server, daemon.managementServer]) if (server) inspectAnswers(server);
   const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const url = urlOf(daemon.server);
   const managementUrl = daemon.managementServer ? urlOf(daemon.managementServer) : url;
@@ -139,6 +152,7 @@ export async function startDaemon({
     call: (secret, path = '/v1/models', init = {}) =>
       fetch(url + path, { ...init, headers: { authorization: `Bearer ${secret}`, ...(init.headers as object) } }),
     async stop() {
+      inspectFiles(dir); // Some of them, such as the write-ahead log, go with the daemon.
       // The delays are 0, but on a clock that stands still even those do not pass.
       const time = setInterval(() => {
         clock.advance(1);
@@ -154,6 +168,7 @@ const folders: string[] = [];
 /** A folder that is removed when the process ends. */
 export function temporaryFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'llmp-test-'));
+  watchFolder(dir);
   if (folders.push(dir) === 1) {
     process.once('exit', () => {
       for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -169,6 +184,7 @@ export function recordingLog(): { logged: string[]; log: Log } {
     decodeStrings: false,
     write(line: string, _encoding, done) {
       logged.push(line);
+      inspect('log', line);
       done();
     },
   });

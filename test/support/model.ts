@@ -19,7 +19,9 @@ import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
 import { Migrator } from '../../migrations/migrator.js';
+import { canary } from './canaries.js';
 import { TestClock } from './clock.js';
+import { watchFolder } from './leaks.js';
 
 export type Random = () => number;
 
@@ -199,6 +201,7 @@ export interface HistoryOptions {
 
 // In memory where there is such a place: a killed process, unlike a power cut, loses nothing that was written.
 const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'llmp-model-'));
+watchFolder(folder);
 process.once('exit', () => {
   rmSync(folder, { recursive: true, force: true });
 });
@@ -257,7 +260,7 @@ class World {
   async begin(): Promise<void> {
     const instance = this.#instance;
     await instance.ledger.enrol(instance.id, instance.clock.now());
-    const project = await instance.registry.createProject({ name: 'model', upstreamKey: 'sk-model' }, operator);
+    const project = await instance.registry.createProject({ name: 'model', upstreamKey: canary('upstream') }, operator);
     this.#projectId = project.id;
     for (const cap of [1, 3, 20, 40, 0]) {
       const lifetimeMs = this.#chance(0.3) ? 60_000 : 86_400_000;

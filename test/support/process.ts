@@ -17,8 +17,10 @@ export interface DaemonProcess {
 
 /** Starts `llmp daemon` and waits until it listens. @throws with what it printed, when it ends instead. */
 export async function spawnDaemon(env: Record<string, string>, ...options: string[]): Promise<DaemonProcess> {
+  // Whatever it may say, the scan for leaks is to see. The environment would win over an env file.
+  const level = options.includes('--env-file') ? {} : { LOG_LEVEL: 'debug' };
   const child = spawn(process.execPath, ['--', COMMAND, 'daemon', ...options], {
-    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...env },
+    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...level, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = once(child, 'exit');

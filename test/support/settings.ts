@@ -2,9 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Environment, loadSettings, SettingsError } from '../../config/settings.js';
 import type { Sources } from '../../config/sources.js';
+import { canary } from './canaries.js';
 import { temporaryFolder } from './daemon.js';
 
-export const MANAGEMENT_TOKEN = 'a-management-token-of-some-length';
+export const MANAGEMENT_TOKEN = canary('management');
 
 /** What is wrong with these settings and no others. */
 export function problemsOf(env: Environment, more: Omit<Sources, 'env'> = {}): readonly string[] {

@@ -1,0 +1,232 @@
+/**
+ * The scan for leaks: whatever the suite puts out anywhere comes by here, while it runs, and no secret may be in it. Which
+ * secrets are recognised stands in canaries.ts. `root-hooks.ts` fails the run with what was found.
+ *
+ * Costs memory for what was found only: a text is looked at as it comes by, a stream with as much of its past as a secret
+ * can be long.
+ */
+import { ChildProcess } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
+import type { Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { basename, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { type Found, LONGEST_WRITTEN, secretsIn } from './canaries.js';
+
+export interface Leak {
+  /** Where a secret showed up. */
+  sink: string;
+  /** Which, as far as it may be said. */
+  secret: string;
+  /** The test in the course of which. */
+  test: string;
+}
+
+interface Exemption {
+  sink: RegExp;
+  secrets: readonly Found['kind'][];
+  because: string;
+}
+
+/** Where secrets belong. There is no other way past the scan than a line here, or `permit` in a test. */
+const EXEMPTIONS: readonly Exemption[] = [
+  { sink: /^answer to POST \/manage\/tokens$/, secrets: ['token'], because: 'the one answer that shows a token' },
+  { sink: /^stdout of llmp (?:manage )?token generate$/, secrets: ['token'], because: 'the same for an operator' },
+  { sink: /^stdout of llmp demo$/, secrets: ['token'], because: 'it prints commands to be pasted' },
+  { sink: /^(?:command line|stdout) of bash$/, secrets: ['token'], because: 'what the demo printed is pasted' },
+  { sink: /^forwarded answer /, secrets: ['token', 'client'], because: 'a provider may repeat what its client sent' },
+  { sink: /^file (?:llmp\.env|token|management-token)$/, secrets: ['management'], because: 'a setting in a file' },
+  { sink: /^file key\.txt$/, secrets: ['upstream'], because: 'a key for the command line' },
+  { sink: /^file token\.txt$/, secrets: ['token'], because: 'where `token generate --out` is to put it' },
+  { sink: /^file [^ ]*\.key$/, secrets: ['encryption', 'unknown'], because: 'the key file beside a database' },
+];
+
+const MOST_KEPT = 1_000;
+let leaks: Leak[] = [];
+let test = 'before the first test';
+let permitted: Exemption[] = [];
+
+/** Called by the root hooks. What the test before was permitted is not any more. */
+export function testBegins(title: string): void {
+  test = title;
+  permitted = [];
+}
+
+/** For a test that itself puts secrets where none belong: it may until its end. */
+export function permit(sink: RegExp, secrets: readonly Found['kind'][], because: string): void {
+  permitted.push({ sink, secrets, because });
+}
+
+/** What was found so far. */
+export const found = (): readonly Leak[] => leaks;
+
+/** What is found while `action` runs is its caller's business and not held against the run. */
+export async function leaksOf(action: () => unknown): Promise<Leak[]> {
+  const before = leaks;
+  leaks = [];
+  try {
+    await action();
+    return leaks;
+  } finally {
+    leaks = before;
+  }
+}
+
+/** Looks for secrets in what goes to a sink. */
+export function inspect(sink: string, text: string | Uint8Array): void {
+  for (const { kind, shown } of secretsIn(text)) {
+    const isExempt = (it: Exemption) => it.sink.test(sink) && it.secrets.includes(kind);
+    if (EXEMPTIONS.some(isExempt) || permitted.some(isExempt)) continue;
+    const isKnown = leaks.some((leak) => leak.sink === sink && leak.secret === shown && leak.test === test);
+    if (!isKnown && leaks.length < MOST_KEPT) leaks.push({ sink, secret: shown, test });
+  }
+}
+
+/** @returns looks for secrets in what goes to a sink piece by piece. */
+export function inspector(sink: string): (piece: string | Uint8Array) => void {
+  let rest = '';
+  return (piece) => {
+    const text = rest + (typeof piece === 'string' ? piece : Buffer.from(piece).toString('latin1'));
+    inspect(sink, text);
+    rest = text.slice(-LONGEST_WRITTEN);
+  };
+}
+
+// ---- what a daemon in this process answers
+
+/** How much is looked at of an answer that was forwarded: its bytes are the provider's. */
+const MOST_FORWARDED = 64 * 1024;
+
+/** Looks at the bytes that leave a server, whoever asked for them, and by which request. */
+export function inspectAnswers(server: Server): void {
+  server.on('connection', (socket: Socket & { _httpMessage?: ServerResponse | null }) => {
+    let response: ServerResponse | null | undefined;
+    let look: (piece: string | Uint8Array) => void = () => undefined;
+    let left = 0;
+    const onPiece = (piece: unknown, encoding: BufferEncoding) => {
+      const bytes = typeof piece === 'string' ? Buffer.from(piece, encoding) : (piece as Uint8Array);
+      const { _httpMessage: current = null } = socket;
+      if (response === undefined || current !== response) {
+        response = current;
+        // Only an answer that was forwarded says how long the upstream took.
+        const isForwarded = Buffer.from(bytes).includes('\r\nServer-Timing: ');
+        look = inspector(`${isForwarded ? 'forwarded answer' : 'answer'} to ${requestOf(current)}`);
+        left = isForwarded ? MOST_FORWARDED : Infinity;
+      }
+      if (left > 0) look(bytes);
+      left -= bytes.length;
+    };
+    const write = socket._write.bind(socket);
+    const writev = socket._writev?.bind(socket);
+    socket._write = (piece, encoding, done) => {
+      onPiece(piece, encoding);
+      write(piece, encoding, done);
+    };
+    socket._writev = (pieces, done) => {
+      for (const { chunk, encoding } of pieces) onPiece(chunk, encoding);
+      writev?.(pieces, done);
+    };
+  });
+}
+
+function requestOf(response: ServerResponse | null): string {
+  if (!response) return 'what is no request';
+  const { method, url } = response.req;
+  return `${method ?? ''} ${(url ?? '').replace(/\?.*/, '')}`;
+}
+
+// ---- processes
+
+/** Looks at the command line of every process that is spawned from now on, and at what it prints. */
+export function inspectProcesses(): void {
+  type Spawn = (this: ChildProcess, options: { args?: string[] }) => unknown;
+  const prototype = ChildProcess.prototype as ChildProcess & { spawn: Spawn };
+  const { spawn } = prototype;
+  prototype.spawn = function (options) {
+    const name = nameOf(options.args ?? []);
+    inspect(`command line of ${name}`, (options.args ?? []).join(' '));
+    const result = spawn.call(this, options);
+    for (const output of ['stdout', 'stderr'] as const) inspectReadable(this[output], `${output} of ${name}`);
+    return result;
+  };
+}
+
+/** Not by a listener: that would set the stream flowing, before or after whoever is to read it is there. */
+function inspectReadable(readable: Readable | null, sink: string): void {
+  if (!readable) return;
+  const look = inspector(sink);
+  const push = readable.push.bind(readable);
+  readable.push = (piece: string | Uint8Array | null, encoding) => {
+    if (piece !== null) look(piece);
+    return push(piece, encoding);
+  };
+}
+
+/** `llmp` with its command, or the program. */
+function nameOf(args: readonly string[]): string {
+  const script = args.findIndex((arg) => arg.endsWith('cli/main.js'));
+  return script === -1 ? basename(args[0] ?? '') : commandOf(args.slice(script + 1));
+}
+
+/** A command line's words up to the first option: `llmp token generate`. */
+export function commandOf(args: readonly string[]): string {
+  const end = args.findIndex((arg) => !/^[a-z-]+$/.test(arg) || arg.startsWith('-'));
+  return ['llmp', ...args.slice(0, end === -1 ? args.length : end)].join(' ');
+}
+
+/** Looks at what this process prints, mocha's report included. */
+export function inspectOwnOutput(): void {
+  for (const name of ['stdout', 'stderr'] as const) {
+    const stream = process[name];
+    const look = inspector(`own ${name}`);
+    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
+    stream.write = (...args: unknown[]) => {
+      look(args[0] as string | Uint8Array);
+      return write(...args);
+    };
+  }
+}
+
+// ---- files
+
+const folders = new Set<string>();
+const PIECE_BYTES = 1024 * 1024;
+
+/** Has everything inspected that is in the folder when the run ends. */
+export function watchFolder(path: string): void {
+  folders.add(path);
+}
+
+export function inspectFolders(): void {
+  for (const folder of folders) inspectFiles(folder);
+}
+
+/** Looks at the bytes of every file in a folder. */
+export function inspectFiles(folder: string): void {
+  for (const entry of entriesOf(folder)) {
+    if (entry.isFile()) inspectFile(join(entry.parentPath, entry.name));
+  }
+}
+
+function entriesOf(folder: string) {
+  try {
+    return readdirSync(folder, { recursive: true, withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []; // Whoever made it has removed it.
+    throw error;
+  }
+}
+
+function inspectFile(path: string): void {
+  const look = inspector(`file ${basename(path)}`);
+  const bytes = Buffer.alloc(PIECE_BYTES);
+  const file = openSync(path, 'r');
+  try {
+    for (let length = -1; length !== 0;) {
+      length = readSync(file, bytes, 0, PIECE_BYTES, null);
+      look(bytes.subarray(0, length));
+    }
+  } finally {
+    closeSync(file);
+  }
+}
