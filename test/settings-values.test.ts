@@ -3,6 +3,8 @@ import { loadSettings, type Settings } from '../config/settings.js';
 import { MANAGEMENT_TOKEN, problemsWith } from './support/settings.js';
 
 interface Table {
+  /** The row of the fault matrix that it shows. */
+  row?: string;
   name: string;
   key: keyof Settings;
   accepted: Record<string, unknown>;
@@ -11,6 +13,7 @@ interface Table {
 
 const tables: Record<string, Table> = {
   sizes: {
+    row: 'E04',
     name: 'MAX_REQUEST_SIZE',
     key: 'maxRequestBytes',
     accepted: {
@@ -46,6 +49,7 @@ const tables: Record<string, Table> = {
     ],
   },
   durations: {
+    row: 'E05',
     name: 'REQUEST_TIMEOUT',
     key: 'requestTimeoutMs',
     accepted: {
@@ -325,15 +329,16 @@ const tables: Record<string, Table> = {
     ],
   },
 };
-for (const [what, { name, key, accepted, refused }] of Object.entries(tables)) {
+for (const [what, { row, name, key, accepted, refused }] of Object.entries(tables)) {
   describe(`settings that are ${what}, such as ${name},`, () => {
+    const id = row === undefined ? '' : `${row} `;
     for (const [text, value] of Object.entries(accepted)) {
-      it(`take ${text}`, () => {
+      it(`${id}take ${text}`, () => {
         expect(loadSettings({ MANAGEMENT_TOKEN, [name]: text }).settings[key]).to.deep.equal(value);
       });
     }
     for (const text of refused) {
-      it(`refuse ${JSON.stringify(text)}, naming ${name}`, () => {
+      it(`${id}refuse ${JSON.stringify(text)}, naming ${name}`, () => {
         const problems = problemsWith({ [name]: text });
         expect(problems).to.have.length(1);
         expect(problems[0]).to.match(new RegExp(`^${name} must be `));

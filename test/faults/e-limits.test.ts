@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { gzipSync } from 'node:zlib';
 import { mintSecret } from '../../daemon/core/token.js';
+import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
 import { takeDatabaseAway } from '../support/outage.js';
@@ -75,6 +76,49 @@ describe('E: limits', () => {
         client.send(chunk('1}') + LAST_CHUNK);
         expect((await client.answer()).status).to.equal(200);
         expect(exchange.request.body.toString()).to.equal('{"a":1}');
+      });
+    }
+  });
+
+  describe('E08 JSON meant to hurt', () => {
+    const manage = (body: string) =>
+      head('POST /manage/projects', MANAGEMENT_TOKEN, {
+        'Content-Type': 'application/json',
+        'Content-Length': String(Buffer.byteLength(body)),
+      }) + body;
+    const keys = (count: number) => `{${Array.from({ length: count }, (_, i) => `"k${i}":${i}`).join()}}`;
+    const BODIES: Record<string, { status: number; body: string }> = {
+      'arrays a hundred thousand deep': { status: 413, body: '['.repeat(100_000) + ']'.repeat(100_000) },
+      'arrays as deep as fits': { status: 400, body: '['.repeat(32_000) + ']'.repeat(32_000) },
+      'objects as deep as fits': { status: 400, body: '{"a":'.repeat(10_000) + '1' + '}'.repeat(10_000) },
+      'a million keys': { status: 413, body: keys(1_000_000) },
+      'as many keys as fit': { status: 400, body: keys(5_000) },
+      'one key, many times': { status: 400, body: `{${'"name":1,'.repeat(6_000)}"name":"x"}` },
+      'a long number': { status: 400, body: `{"name":${'9'.repeat(60_000)}}` },
+      ['__proto__']: { status: 400, body: '{"name":"x","api_key":"key","__proto__":{"is_active":true}}' },
+      'constructor.prototype': {
+        status: 400,
+        body: '{"name":"x","api_key":"key","constructor":{"prototype":{"y":1}}}',
+      },
+    };
+    for (const [what, { status, body }] of Object.entries(BODIES)) {
+      it(`E08 ${what} is refused with ${status}, and holds nobody up`, async () => {
+        const waits: number[] = [];
+        for (let round = 0; round < 5; round++) {
+          const bystander = await stage.client();
+          const sender = await stage.client(manage(body));
+          const askedAtMs = performance.now();
+          bystander.send('GET /live HTTP/1.1\r\nHost: llmp.test\r\n\r\n');
+          expect((await bystander.answer()).status).to.equal(200);
+          waits.push(performance.now() - askedAtMs);
+          const answer = await sender.answer();
+          expect(answer.status).to.equal(status);
+          expect(answer.json).to.have.all.keys('error', 'code', 'request_id');
+          expect(answer.body.length, 'bytes of the answer').to.be.below(64 * 1024);
+        }
+        expect(Math.min(...waits), 'ms until a bystander was answered').to.be.below(50);
+        expect(Object.keys(Object.prototype)).to.deep.equal([]);
+        expect((await stage.daemon.manage('GET', '/manage/projects')).body).to.have.lengthOf(1);
       });
     }
   });
