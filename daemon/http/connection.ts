@@ -11,7 +11,7 @@ export interface LiveTimeouts {
 
 export type Connect = buildConnector.connector;
 
-const LARGEST_RESPONSE_HEADERS = 64 * 1024;
+export const LARGEST_RESPONSE_HEADERS = 64 * 1024;
 // A busy connection would never be closed, and never notice that the upstream's name means another address now.
 const LONGEST_LIFE_MS = 60_000;
 

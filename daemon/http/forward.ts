@@ -4,7 +4,7 @@ import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unavailable } from '../core/refusal.js';
 import { ClientGone, type RequestBody } from './body.js';
-import { type Connect, Connection, connectWithin, type LiveTimeouts } from './connection.js';
+import { type Connect, Connection, connectWithin, LARGEST_RESPONSE_HEADERS, type LiveTimeouts } from './connection.js';
 
 /** Takes an upstream's answer as it arrives. */
 export interface Receiver {
@@ -35,6 +35,8 @@ export interface Place {
   /** Leaves the queue: nobody needs the connection any more. */
   leave(): void;
 }
+
+const MANY_FIELDS = 100;
 
 export class Forwarder {
   readonly #origin: string;
@@ -183,7 +185,12 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   /** @returns false, here and in `onData`, to be sent no more until `resume`. */
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void): boolean {
-    if (this.#isAborted || status < 200) return true; // 1xx: the final answer follows.
+    if (this.#isAborted) return true;
+    if (status < 100 || status === 101) {
+      this.#giveUp(malformed()); // Or a switch to another protocol, which nobody asked for.
+      return true;
+    }
+    if (status < 200) return true; // The final answer follows.
     this.#resume = resume;
     if (status === 401) {
       // To our key. The upstream's text can quote the key, so not a byte of it goes on.
@@ -191,9 +198,10 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       return true;
     }
     try {
+      if (areTooLarge(rawHeaders)) throw new Error('more than 64 KiB of headers');
       this.receiver.head(status, rawHeaders);
     } catch (error) {
-      this.#giveUp(new Refusal('upstream_malformed', 'upstream answered malformed', { cause: error }));
+      this.#giveUp(malformed(error));
     }
     return true;
   }
@@ -240,6 +248,15 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 }
 
+// undici counts the bytes of names and values only; of many small fields the separators are as much.
+function areTooLarge(rawHeaders: readonly Buffer[]): boolean {
+  if (rawHeaders.length < 2 * MANY_FIELDS) return false;
+  const bytes = rawHeaders.reduce((sum, { length }) => sum + length + 2, 0); // ": " or CRLF
+  return bytes > LARGEST_RESPONSE_HEADERS;
+}
+
+const malformed = (cause?: unknown) => new Refusal('upstream_malformed', 'upstream answered malformed', { cause });
+
 /** What undici's error is to the client. Upstream text stays in the cause. */
 function refusalOf(error: Error): Refusal {
   if (error instanceof Refusal) return error; // From the request's body: too large, too slow.
@@ -251,9 +268,10 @@ function refusalOf(error: Error): Refusal {
     error instanceof errors.HTTPParserError ||
     error instanceof errors.HeadersOverflowError ||
     error instanceof errors.ResponseContentLengthMismatchError ||
-    (error instanceof errors.SocketError && error.message === 'bad upgrade')
+    // Its only sign of an unasked 101 or 100.
+    (error instanceof errors.SocketError && (error.message === 'bad upgrade' || error.message === 'bad response'))
   ) {
-    return new Refusal('upstream_malformed', 'upstream answered malformed', cause);
+    return malformed(error);
   }
   return new Refusal('upstream_unreachable', 'upstream unreachable', cause);
 }

@@ -34,15 +34,19 @@ export interface ClientHeaders {
   upstreamRequestId: string | null;
 }
 
-type FieldKind = 'forwarded' | 'dropped' | 'vary' | 'x-request-id' | 'content-type';
+type FieldKind = 'forwarded' | 'dropped' | 'vary' | 'x-request-id' | 'content-type' | 'transfer-encoding';
 
 const kindOf = remembering<FieldKind>((lower) => {
-  if (lower === 'vary' || lower === 'x-request-id' || lower === 'content-type') return lower;
+  if (lower === 'vary' || lower === 'x-request-id' || lower === 'content-type' || lower === 'transfer-encoding')
+    return lower;
   if (lower.startsWith('access-control-')) return 'dropped'; // Which pages may read an answer of ours is not the upstream's to say.
   return NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') ? 'dropped' : 'forwarded';
 });
 
-/** @param rawHeaders names and values in turn, as the upstream sent them. */
+/**
+ * @param rawHeaders names and values in turn, as the upstream sent them.
+ * @throws when the answer cannot be passed on.
+ */
 export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: AnswerFacts): ClientHeaders {
   const named = namedByConnection(connectionOf(rawHeaders));
   const list: string[] = [];
@@ -51,10 +55,15 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
   let isEventStream = false;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = latin1(rawHeaders[i]);
-    const kind = named?.has(name.toLowerCase()) ? 'dropped' : kindOf(name);
+    const kind = kindOf(name);
     if (kind === 'dropped') continue;
     const value = latin1(rawHeaders[i + 1]);
-    if (kind === 'vary') {
+    if (kind === 'transfer-encoding') {
+      // undici has undone this one. Nobody asked for another, and without this field nobody could undo it.
+      if (value.toLowerCase() !== 'chunked') throw new Error('a transfer coding other than chunked');
+    } else if (named?.has(name.toLowerCase())) {
+      continue;
+    } else if (kind === 'vary') {
       vary += `${value}, `;
     } else if (kind === 'x-request-id') {
       upstreamRequestId = value;

@@ -317,9 +317,14 @@ const hasNoBody = (startLine: string, method: string | undefined) =>
 
 /** What the script has sent of its answer, those of status 1xx aside; undefined when that is not HTTP. */
 function finalAnswerOf(exchange: Exchange): Message | undefined {
+  // A reason phrase may hold anything: it goes no further.
+  const sent = Buffer.from(
+    exchange.sent.toString('latin1').replace(/^(HTTP\/1\.[01] \d{3}) [^\r\n]*/, '$1 '),
+    'latin1',
+  );
   try {
     for (let at = 0; ;) {
-      const answer = readMessage(exchange.sent, at, 'answer', ({ startLine }) => hasNoBody(startLine, exchange.method));
+      const answer = readMessage(sent, at, 'answer', ({ startLine }) => hasNoBody(startLine, exchange.method));
       if (!answer || !/^\S+ 1\d\d /.test(answer.startLine)) return answer;
       at = answer.end;
     }
