@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { chunk, type Fields, head, LAST_CHUNK, startRawProvider } from './support/raw.js';
+import { chunk, type Fields, head, LAST_CHUNK } from './support/raw.js';
 import { Scene } from './support/scene.js';
 
 describe('bodies', () => {
@@ -81,16 +81,4 @@ describe('bodies', () => {
       });
     }
   }
-
-  it('that end with the connection, as in HTTP/1.0, are whole', async () => {
-    const upstream = await startRawProvider((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'));
-    const other = await Scene.open({}, upstream.url);
-    try {
-      expect((await other.get()).text).to.equal('all of it');
-      expect(await other.onlyEnd()).to.include({ outcome: 'ok' });
-    } finally {
-      await other.close();
-      await upstream.stop();
-    }
-  });
 });

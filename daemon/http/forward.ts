@@ -145,6 +145,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   #resume: (() => void) | null = null;
   #isAborted = false;
   #isAnswered = false;
+  #isEnded = false;
   #isRepeated = false;
 
   constructor(
@@ -200,6 +201,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     try {
       if (areTooLarge(rawHeaders)) throw new Error('more than 64 KiB of headers');
       this.receiver.head(status, rawHeaders);
+      if (hasNoBody(status)) this.#end();
     } catch (error) {
       this.#giveUp(malformed(error));
     }
@@ -212,11 +214,11 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   onComplete(): void {
     this.onOver(true);
-    if (this.#isAborted) return;
+    if (this.#isAborted || this.#isEnded) return;
     // undici takes a reset for the end of an answer that ends with its connection.
     const { failure } = this.connection;
     if (failure) this.receiver.fail(refusalOf(failure));
-    else this.receiver.end();
+    else this.#end();
   }
 
   onError(error: Error): void {
@@ -229,7 +231,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       return;
     }
     this.onOver(false);
-    if (!this.#isAborted) this.receiver.fail(refusalOf(error));
+    if (!this.#isAborted && !this.#isEnded) this.receiver.fail(refusalOf(error));
   }
 
   /**
@@ -242,11 +244,19 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     return (method === 'GET' || method === 'HEAD') && (!body || Buffer.isBuffer(body));
   }
 
+  #end(): void {
+    this.#isEnded = true;
+    this.receiver.end();
+  }
+
   #giveUp(refusal: Refusal): void {
     this.receiver.fail(refusal);
     this.abort();
   }
 }
+
+// Whatever Content-Length says, as for 304 it may; undici would wait for that body, and miss it.
+const hasNoBody = (status: number) => status === 204 || status === 304;
 
 // undici counts the bytes of names and values only; of many small fields the separators are as much.
 function areTooLarge(rawHeaders: readonly Buffer[]): boolean {

@@ -19,6 +19,7 @@ const NOT_SENT_BACK = new Set([
 ]);
 
 export interface AnswerFacts {
+  status: number;
   requestId: string;
   upstreamMs: number;
   proxyMs: number;
@@ -34,11 +35,13 @@ export interface ClientHeaders {
   upstreamRequestId: string | null;
 }
 
-type FieldKind = 'forwarded' | 'dropped' | 'vary' | 'x-request-id' | 'content-type' | 'transfer-encoding';
+const LOOKED_AT = ['vary', 'x-request-id', 'content-type', 'content-length', 'transfer-encoding'] as const;
+
+type FieldKind = 'forwarded' | 'dropped' | (typeof LOOKED_AT)[number];
 
 const kindOf = remembering<FieldKind>((lower) => {
-  if (lower === 'vary' || lower === 'x-request-id' || lower === 'content-type' || lower === 'transfer-encoding')
-    return lower;
+  const lookedAt = LOOKED_AT.find((name) => name === lower);
+  if (lookedAt) return lookedAt;
   if (lower.startsWith('access-control-')) return 'dropped'; // Which pages may read an answer of ours is not the upstream's to say.
   return NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') ? 'dropped' : 'forwarded';
 });
@@ -63,6 +66,8 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
       if (value.toLowerCase() !== 'chunked') throw new Error('a transfer coding other than chunked');
     } else if (named?.has(name.toLowerCase())) {
       continue;
+    } else if (kind === 'content-length' && facts.status === 204) {
+      continue; // It has no body, and some would wait for one.
     } else if (kind === 'vary') {
       vary += `${value}, `;
     } else if (kind === 'x-request-id') {

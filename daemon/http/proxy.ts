@@ -224,6 +224,7 @@ class Exchange extends Member implements Receiver {
     const now = this.options.clock.monotonic();
     this.#watch.expect(this.#settings.requestTimeoutMs, this.#onUpstreamSilence);
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
+      status,
       requestId: this.#id,
       upstreamMs: now - this.#forwardedAtMs,
       proxyMs: this.#forwardedAtMs - this.#startedAtMs,

@@ -58,6 +58,9 @@ describe('C: an upstream that is silent, or ends too early', () => {
   const rst = (exchange: Exchange) => {
     exchange.rst();
   };
+  const broken = (exchange: Exchange) => {
+    exchange.socket.write('zz\r\n'); // Is no part of the answer.
+  };
   const FRAMINGS: [rows: string, framing: string, ends: (exchange: Exchange) => void, fields: string, body: string][] =
     [
       ['C03', 'with a length', fin, 'Content-Length: 10\r\n', 'half'],
@@ -70,6 +73,7 @@ describe('C: an upstream that is silent, or ends too early', () => {
         'Transfer-Encoding: chunked\r\n',
         `${chunk('half')}0\r\n`,
       ],
+      ['C04 C16', 'in chunks, of which one is broken, and', broken, 'Transfer-Encoding: chunked\r\n', chunk('half')],
       ['C05', 'with a length', rst, 'Content-Length: 10\r\n', 'half'],
       ['C05', 'in chunks', rst, 'Transfer-Encoding: chunked\r\n', chunk('half')],
       ['C05 C17', 'that ends with its connection', rst, '', 'half'],

@@ -3,6 +3,15 @@ import { head, type RawAnswer } from '../support/raw.js';
 import { expectRefusal, UPSTREAM_MALFORMED } from '../support/refusals.js';
 import { staged } from './support/stage.js';
 
+const FIELDS_OF_A_REFUSAL = [
+  'Content-Type',
+  'Content-Length',
+  'X-Request-ID',
+  'X-PROXY-CACHE',
+  'Date',
+  'Connection',
+  'Keep-Alive',
+];
 const OK = 'HTTP/1.1 200 OK\r\n';
 
 describe('C: an upstream whose answer is not as it should be', () => {
@@ -79,9 +88,10 @@ describe('C: an upstream whose answer is not as it should be', () => {
     'another transfer coding in a line of its own': `${OK}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n`,
   };
   for (const [what, says] of Object.entries(MALFORMED)) {
-    it(`C10 ${what}: 502, and the connection is given up`, async () => {
+    it(`C10 C16 ${what}: 502 without a field of it, and the connection is given up`, async () => {
       const answer = await answerTo(says);
       expectRefusal(answer, UPSTREAM_MALFORMED);
+      expect(answer.fields.map(([name]) => name)).to.have.members(FIELDS_OF_A_REFUSAL);
       await (await stage.upstream.only()).closed();
       expect(await stage.onlyEnd()).to.include({ outcome: 'upstream_error', status: 502, code: 'upstream_malformed' });
       expect(await stage.uses()).to.equal(1);
@@ -110,5 +120,113 @@ describe('C: an upstream whose answer is not as it should be', () => {
       expectRefusal(await answerTo(`HTTP/1.1 101 Switching Protocols\r\n${fields}\r\n`), UPSTREAM_MALFORMED);
       await (await stage.upstream.only()).closed();
     });
+  }
+
+  const INTERIM: Record<string, string> = {
+    102: 'HTTP/1.1 102 Processing\r\n\r\n',
+    103: 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nX-PROXY-CACHE: hit\r\n\r\n',
+    199: 'HTTP/1.1 199 Unheard of\r\nContent-Length: 2\r\n\r\n',
+    'both, many times': 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100),
+  };
+  for (const [what, says] of Object.entries(INTERIM)) {
+    it(`C13 an interim answer is passed over, and the final one given once: ${what}`, async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.send(`${says}${OK}Content-Length: 2\r\nX-Theirs: a\r\n\r\n{}`);
+      };
+      const client = await stage.client(stage.get());
+      const answer = await client.answer();
+      expect(answer).to.include({ status: 200, text: '{}' });
+      expect(answer.all('x-theirs')).to.deep.equal(['a']);
+      expect(answer.all('link')).to.be.empty;
+      client.send(stage.get());
+      expect((await client.answer()).text, 'nothing was left over').to.equal('{}');
+    });
+  }
+
+  it('C13 an unasked 100 is a mistake: 502', async () => {
+    const answer = await answerTo(`HTTP/1.1 100 Continue\r\n\r\n${OK}Content-Length: 2\r\n\r\n{}`);
+    expectRefusal(answer, UPSTREAM_MALFORMED);
+    await (await stage.upstream.only()).closed();
+  });
+
+  const BODILESS: [what: string, says: string, length: string[]][] = [
+    ['204 with a length and a body', 'HTTP/1.1 204 No Content\r\nContent-Length: 6\r\n\r\n"body"', []],
+    ['204 with a length and no body', 'HTTP/1.1 204 No Content\r\nContent-Length: 6\r\n\r\n', []],
+    ['204 in chunks', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n', []],
+    ['204 with a body', 'HTTP/1.1 204 No Content\r\n\r\n{}', []],
+    ['204', 'HTTP/1.1 204 No Content\r\n\r\n', []],
+    ['304 with a length and a body', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 6\r\n\r\n"body"', ['6']],
+    ['304 with a length and no body', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 6\r\nETag: "a"\r\n\r\n', ['6']],
+    ['304 with a body', 'HTTP/1.1 304 Not Modified\r\n\r\n{}', []],
+    ['304', 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n', []],
+  ];
+  for (const [what, says, length] of BODILESS) {
+    it(`C14 an answer that has no body ends with its head, whatever follows: ${what}`, async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.send(says);
+      };
+      const client = await stage.client(stage.get());
+      const answer = await client.answer();
+      expect(answer.status).to.equal(Number(what.slice(0, 3)));
+      expect(answer.all('content-length')).to.deep.equal(length);
+      expect(answer.all('transfer-encoding')).to.be.empty;
+      expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: answer.status });
+      stage.upstream.script = (exchange) => {
+        exchange.answer(200, '', '"the next one"');
+      };
+      client.send(stage.get());
+      expect((await client.answer()).text, 'on the same connection').to.equal('"the next one"');
+    });
+  }
+
+  const HEADS: [what: string, fields: string, body: string][] = [
+    ['with a length', 'Content-Length: 200\r\n', ''],
+    ['in chunks', 'Transfer-Encoding: chunked\r\n', ''],
+    ['without either', '', ''],
+    ['and a body against all rules', 'Content-Length: 2\r\n', '{}'],
+  ];
+  for (const [what, fields, body] of HEADS) {
+    it(`C15 the answer to HEAD ends with its head: ${what}`, async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.send(`${OK}${fields}\r\n${body}`);
+      };
+      const client = await stage.client(head('HEAD /v1/models', stage.secret));
+      const answer = await client.answer('HEAD');
+      expect(answer.status).to.equal(200);
+      expect(answer.all('content-length')).to.deep.equal(fields.match(/\d+/g) ?? []);
+      expect(await stage.onlyEnd()).to.include({ outcome: 'ok' });
+      stage.upstream.script = (exchange) => {
+        exchange.answer(200, '', '"the next one"');
+      };
+      client.send(stage.get());
+      expect((await client.answer()).text).to.equal('"the next one"');
+    });
+  }
+
+  const ENDLESS: Record<string, string> = {
+    'of HTTP/1.0': 'HTTP/1.0 200 OK\r\n\r\nall of it',
+    'of HTTP/1.1': 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it',
+    'that names neither length nor end': 'HTTP/1.1 200 OK\r\n\r\nall of it',
+  };
+  for (const [what, says] of Object.entries(ENDLESS)) {
+    for (const [version, body] of [
+      ['HTTP/1.1', '9\r\nall of it\r\n0\r\n\r\n'],
+      ['HTTP/1.0', 'all of it'],
+    ] as const) {
+      it(`C17 an answer ${what} is whole when its connection has ended: to a client of ${version}`, async () => {
+        stage.upstream.script = (exchange) => {
+          exchange.send(says);
+        };
+        const client = await stage.client(stage.get().replace('HTTP/1.1', version));
+        await client.seen('all of it');
+        expect(stage.daemon.ended, 'not yet whole').to.be.empty;
+        (await stage.upstream.only()).fin();
+        expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 200 });
+        await client.seen(body);
+        expect(client.pending.toString().split('\r\n\r\n').slice(1).join('\r\n\r\n')).to.equal(body);
+        if (version === 'HTTP/1.0') await client.closed;
+        expect(client.wasReset).to.equal(false);
+      });
+    }
   }
 });
