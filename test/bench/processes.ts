@@ -1,6 +1,5 @@
 /** The processes a run consists of: started, watched, and ended whatever happens. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Program {
@@ -132,10 +131,15 @@ class Child {
         this.onOutput();
       });
     }
-    this.exit = Promise.race([
-      once(this.#process, 'close').then(([code, signal]) => (signal ? `signal ${signal}` : `code ${code}`)),
-      once(this.#process, 'error').then(([error]) => (error as Error).message),
-    ]).finally(() => (this.hasEnded = true));
+    this.exit = new Promise((resolve) => {
+      this.#process.once('error', (error) => {
+        resolve(error.message);
+      });
+      this.#process.once('close', (code, signal) => {
+        resolve(signal ? `signal ${signal}` : `code ${code ?? 'unknown'}`);
+      });
+    });
+    void this.exit.then(() => (this.hasEnded = true));
   }
 
   get pid(): number {
