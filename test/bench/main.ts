@@ -31,12 +31,13 @@ async function main(processes: Processes): Promise<void> {
   if (!profile) throw new UsageError(`no profile ${name}`);
   const cores = divideCores();
   const machine = `${describeMachine(cores)}, load by ${options.load}`;
-  const { rows, figures } = await profile({ cores, options, processes });
+  const { rows, figures, warning } = await profile({ cores, options, processes });
   console.log(`${machine}\n`);
   if (rows) console.log(`${rowTable(rows)}\n`);
   console.log(`${figureTable(figures)}\n`);
+  if (warning !== undefined) console.log(`${warning}\n`);
   const judged = figures.map((figure) => ({ ...figure, reached: isReached(figure) }));
-  console.log(JSON.stringify({ profile: name, machine, rows, figures: judged }));
+  console.log(JSON.stringify({ profile: name, machine, rows, figures: judged, warning }));
 }
 
 const processes = new Processes();

@@ -66,6 +66,18 @@ export const rowsOf = (rounds: Rounds): Row[] =>
     };
   });
 
+const BUSY_ENOUGH = 0.9;
+
+/** @returns what to say when one of `names` was not what limited the load, so that its requests/s say little of it. */
+export function idleWarning(rounds: Rounds, ...names: string[]): string | undefined {
+  const idle = names.filter((name) => {
+    const busy = medianOrNull((rounds.get(name) ?? []).map((round) => round.busy));
+    return busy !== null && busy < BUSY_ENOUGH;
+  });
+  if (idle.length === 0) return undefined;
+  return `${idle.join(' and ')} had time left, or was kept from its core: go by the processor time, not by requests/s`;
+}
+
 /** The median over the rounds of one service's figure divided by another's in the same round; NaN where one is unknown. */
 export function ratio(rounds: Rounds, one: string, other: string, read: (measured: Measured) => number | null): number {
   const others = rounds.get(other) ?? [];

@@ -14,6 +14,8 @@ export interface Report {
   /** What was measured, for the table in front. */
   rows?: Row[];
   figures: Figure[];
+  /** What to know before believing them. */
+  warning?: string | undefined;
 }
 
 export type Profile = (bench: Bench) => Promise<Report>;

@@ -1,7 +1,7 @@
 /** A capped token beside an unlimited one, at the same daemon in turn: what the exactness of a cap costs. */
 import { startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
-import { compare, ratio, rowsOf } from '../rounds.js';
+import { compare, idleWarning, ratio, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 
 const UNLIMITED = 'unlimited token';
@@ -18,6 +18,7 @@ export async function capped(bench: Bench): Promise<Report> {
   const goal = { atLeast: 0.95 };
   return {
     rows: rowsOf(rounds),
+    warning: idleWarning(rounds, UNLIMITED, CAPPED),
     figures: [
       {
         what: 'requests/s, capped against unlimited',

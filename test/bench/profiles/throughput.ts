@@ -2,7 +2,7 @@
 import { FORWARDER, type Measurable, PORTKEY, startBaselines, startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import type { Figure } from '../figures.js';
-import { compare, ratio, type Rounds, rowsOf } from '../rounds.js';
+import { compare, idleWarning, ratio, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 
 const DAEMON = 'llmp, unlimited token';
@@ -15,7 +15,7 @@ export async function throughput(bench: Bench): Promise<Report> {
   const service = await startDaemon(bench, provider.url);
   const daemon: Measurable = { name: DAEMON, service, target: await service.targetWithToken(0) };
   const rounds = await compare(bench, [...baselines, daemon]);
-  return { rows: rowsOf(rounds), figures: figuresOf(rounds) };
+  return { rows: rowsOf(rounds), figures: figuresOf(rounds), warning: idleWarning(rounds, FORWARDER, DAEMON) };
 }
 
 function figuresOf(rounds: Rounds): Figure[] {
