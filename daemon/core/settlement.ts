@@ -23,6 +23,8 @@ const TICK_EVERY_MS = 250;
 const MOST_ROWS = 500; // A tick's transaction stays short enough for management changes to go in between.
 const EXHAUSTED_FOR_MS = 1_000; // A client in a retry loop costs the database one question a second.
 const LONGEST_RETRY_MS = 2_000;
+// Of a full lease: what is left then lasts while the tick is under way, and a tick is for as many uses as possible.
+const REFILL_BELOW = 1 / 4;
 
 export interface SettlementOptions {
   ledger: Ledger;
@@ -132,7 +134,9 @@ export class Settlement {
   #refillAhead(account: Account): void {
     const target = leaseTarget(account.left);
     // Single units are never fetched ahead: near the cap an unused one might be the last.
-    if (target > 1 && account.left > 0 && account.units < target / 2 && account.taking === 0) this.#askFor(account);
+    if (target > 1 && account.left > 0 && account.units < target * REFILL_BELOW && account.taking === 0) {
+      this.#askFor(account);
+    }
   }
 
   #askFor(account: Account): void {

@@ -17,6 +17,7 @@ import { SecretBox } from '../../daemon/store/secrets.js';
 import { Database } from '../../daemon/store/sql/database.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
+import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { canary } from './canaries.js';
@@ -105,6 +106,7 @@ class Instance {
   }
 
   async close(): Promise<void> {
+    await this.database.writer.close();
     const { connections } = this.database.sequelize.connectionManager as unknown as {
       connections: Record<string, { close(done: () => void): void }>;
     };
@@ -119,16 +121,22 @@ class Instance {
   }
 
   #gateCalls(sabotage: Sabotage): void {
-    const { sequelize } = this.database;
-    const query = sequelize.query.bind(sequelize) as (...args: unknown[]) => Promise<unknown>;
-    const gated = async (sql: string, ...rest: unknown[]) => {
-      const text = typeof sql === 'string' ? sabotage(sql) : sql;
-      await this.#gate(text, 'before');
-      const answer = await this.#counted(() => query(text, ...rest));
-      await this.#gate(text, 'after');
-      return answer;
-    };
-    Object.assign(sequelize, { query: gated });
+    const { sequelize, writer } = this.database;
+    const gated =
+      (shipped: (sql: string, ...rest: unknown[]) => Promise<unknown>) =>
+      async (sql: string, ...rest: unknown[]) => {
+        const text = sabotage(sql);
+        await this.#gate(text, 'before');
+        const answer = await this.#counted(() => shipped(text, ...rest));
+        await this.#gate(text, 'after');
+        return answer;
+      };
+    Object.assign(sequelize, { query: gated(sequelize.query.bind(sequelize) as () => Promise<unknown>) });
+    Object.assign(writer, {
+      run: gated(writer.run.bind(writer) as () => Promise<unknown>),
+      all: gated(writer.all.bind(writer) as () => Promise<unknown>),
+      close: () => this.#counted(() => SqliteWriter.prototype.close.call(writer)),
+    });
     const manager = sequelize.connectionManager as unknown as { getConnection(options: unknown): Promise<unknown> };
     const getConnection = manager.getConnection.bind(manager);
     Object.assign(manager, { getConnection: (options: unknown) => this.#counted(() => getConnection(options)) });

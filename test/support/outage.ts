@@ -22,17 +22,25 @@ export function takeDatabaseAway(
   { daemon }: TestDaemon,
   connecting: (reach: () => Promise<unknown>) => Promise<unknown> = refused,
 ): Outage {
-  const { connectionManager } = daemon.stores.database.sequelize as unknown as { connectionManager: ConnectionManager };
+  const { sequelize, writer } = daemon.stores.database;
+  const { connectionManager } = sequelize as unknown as { connectionManager: ConnectionManager };
   const shipped = connectionManager.getConnection;
+  const run = writer.run.bind(writer);
   const outage: Outage = {
     attempts: 0,
     end: () => {
       connectionManager.getConnection = shipped;
+      writer.run = run;
     },
   };
   connectionManager.getConnection = (options) => {
     outage.attempts += 1;
     return connecting(() => shipped.call(connectionManager, options));
+  };
+  writer.run = (sql, bind) => {
+    if (sql !== 'BEGIN IMMEDIATE') return run(sql, bind);
+    outage.attempts += 1;
+    return connecting(() => run(sql, bind)) as Promise<number>;
   };
   return outage;
 }

@@ -25,8 +25,8 @@ export class SqlLedger implements Ledger {
       if (advanced !== 1) throw new StoreUnavailable(`tick ${tick.seq} is not the next of this instance`);
       const reports = new Map<string, TakeReport>();
       for (const row of tick.rows) {
-        await settle(tx, tick.instanceId, row);
-        if (row.take > 0) reports.set(row.tokenId, await take(tx, tick.instanceId, row));
+        const granted = await settle(tx, tick.instanceId, row);
+        if (row.take > 0) reports.set(row.tokenId, { granted, left: await leftOf(tx, row.tokenId) });
       }
       return reports;
     });
@@ -58,46 +58,48 @@ async function bury(tx: Connection, instanceId: string): Promise<void> {
   await tx.execute('DELETE FROM instances WHERE id = $instanceId', { instanceId });
 }
 
-async function settle(tx: Connection, instanceId: string, row: TickRow): Promise<void> {
-  const { tokenId, uses, hits, giveBack, leased } = row;
-  if (uses > 0 || hits > 0 || giveBack > 0) {
-    await tx.execute(
-      `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
-         last_used_at = MAX(last_used_at, $lastUsedAtMs), reserved = reserved - $giveBack
-       WHERE id = $tokenId`,
-      { tokenId, uses, hits, giveBack, lastUsedAtMs: row.lastUsedAtMs },
-    );
-  }
-  const spent = (leased ? uses : 0) + giveBack;
-  if (spent === 0) return;
-  const covered = await tx.execute(
-    'UPDATE leases SET units = units - $spent WHERE token_id = $tokenId AND instance_id = $instanceId AND units >= $spent',
-    { tokenId, instanceId, spent },
-  );
-  if (covered !== 1) throw new StoreUnavailable('a lease does not cover what was drawn from it');
-}
-
-/** Takes what is asked for, or as much of it as the cap still allows. */
-async function take(tx: Connection, instanceId: string, row: TickRow): Promise<TakeReport> {
+/**
+ * Writes what was used and given back, and takes what is asked for, or as much of it as the cap still allows.
+ *
+ * @returns the units granted.
+ */
+async function settle(tx: Connection, instanceId: string, row: TickRow): Promise<number> {
   let granted = row.take;
-  let left = 0;
-  while (granted > 0) {
-    const taken = await reserve(tx, row.tokenId, granted);
-    left = await leftOf(tx, row.tokenId);
-    if (taken) break;
-    granted = Math.max(0, Math.min(left, granted - 1));
+  while (!(await settleToken(tx, row, granted))) {
+    granted = Math.max(0, Math.min(granted - 1, await leftOf(tx, row.tokenId)));
   }
-  if (granted > 0) await addToLease(tx, instanceId, row.tokenId, granted);
-  return { granted, left };
+  await settleLease(tx, instanceId, row, granted);
+  return granted;
 }
 
-/** The one statement on which the cap hangs. */
-async function reserve(tx: Connection, tokenId: string, units: number): Promise<boolean> {
-  const reserved = await tx.execute(
-    'UPDATE tokens SET reserved = reserved + $units WHERE id = $tokenId AND reserved + $units <= max_requests',
-    { tokenId, units },
+/** The one statement on which the cap hangs. @returns false when the cap has no room for `take` more. */
+async function settleToken(tx: Connection, row: TickRow, take: number): Promise<boolean> {
+  const { tokenId, uses, hits, giveBack, lastUsedAtMs } = row;
+  const settled = await tx.execute(
+    `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
+       last_used_at = MAX(last_used_at, $lastUsedAtMs), reserved = reserved - $giveBack + $take
+     WHERE id = $tokenId AND ($take = 0 OR reserved - $giveBack + $take <= max_requests)`,
+    { tokenId, uses, hits, giveBack, take, lastUsedAtMs },
   );
-  return reserved === 1;
+  if (settled === 0 && take === 0) throw new StoreUnavailable('a token that was used is not in the database');
+  return settled === 1;
+}
+
+async function settleLease(tx: Connection, instanceId: string, row: TickRow, granted: number): Promise<void> {
+  const spent = (row.leased ? row.uses : 0) + row.giveBack;
+  if (spent === 0 && granted === 0) return;
+  const lease = { tokenId: row.tokenId, instanceId };
+  const covered = await tx.execute(
+    `UPDATE leases SET units = units - $spent + $granted
+     WHERE token_id = $tokenId AND instance_id = $instanceId AND units >= $spent`,
+    { ...lease, spent, granted },
+  );
+  if (covered === 1) return;
+  if (spent > 0) throw new StoreUnavailable('a lease does not cover what was drawn from it');
+  await tx.execute('INSERT INTO leases (token_id, instance_id, units) VALUES ($tokenId, $instanceId, $granted)', {
+    ...lease,
+    granted,
+  });
 }
 
 async function leftOf(tx: Connection, tokenId: string): Promise<number> {
@@ -106,14 +108,4 @@ async function leftOf(tx: Connection, tokenId: string): Promise<number> {
     { tokenId },
   );
   return Math.max(0, Number(row?.units ?? 0));
-}
-
-async function addToLease(tx: Connection, instanceId: string, tokenId: string, units: number): Promise<void> {
-  const lease = { tokenId, instanceId, units };
-  const added = await tx.execute(
-    'UPDATE leases SET units = units + $units WHERE token_id = $tokenId AND instance_id = $instanceId',
-    lease,
-  );
-  if (added === 1) return;
-  await tx.execute('INSERT INTO leases (token_id, instance_id, units) VALUES ($tokenId, $instanceId, $units)', lease);
 }
