@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../core/ports.js';
 import type { RequestFields } from './fields.js';
 import { bodyTooLarge } from './shape.js';
 import type { Watch } from './watch.js';
@@ -90,28 +89,4 @@ async function* within(
     turns.client();
   }
   turns.upstream();
-}
-
-/** How long a client that was answered early may go on sending. */
-export const LINGER_MS = 2_000;
-
-/**
- * After an answer that came before the request's end: reads and forgets what the client still sends, for a
- * while, because closing at once would reset the connection and take the answer with it.
- */
-export function linger(req: IncomingMessage, clock: Clock): void {
-  if (req.complete || req.destroyed) return;
-  const { socket } = req;
-  const cancel = clock.after(LINGER_MS, () => req.destroy());
-  const stop = () => {
-    cancel();
-    socket.off('close', stop);
-  };
-  req.on('error', () => undefined);
-  req.once('end', stop);
-  // Not the request's own `close`: after its answer Node forgets the request when the connection ends.
-  socket.once('close', stop);
-  // Whoever read it piece by piece reads no more, and would hold up what flows.
-  req.removeAllListeners('readable');
-  req.resume();
 }

@@ -1,10 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { Refusal, type RefusalKind } from '../core/refusal.js';
+import { closeGently } from './endings.js';
 
 interface Problem {
   status: number;
   /** For programs; never changes its meaning. The kind itself unless stated. */
   code?: string;
+  /** Where the next request on the connection would begin cannot be told, so there is none. */
+  endsConnection?: boolean;
 }
 
 const PROBLEMS: Record<RefusalKind, Problem> = {
@@ -19,16 +22,16 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   project_inactive: { status: 403 },
   unavailable: { status: 503 },
   internal: { status: 500 },
-  malformed_request: { status: 400 },
+  malformed_request: { status: 400, endsConnection: true },
   unauthorized: { status: 401 },
   request_timeout: { status: 408 },
   body_too_large: { status: 413 },
-  uri_too_long: { status: 414 },
-  expectation_failed: { status: 417 },
+  uri_too_long: { status: 414, endsConnection: true },
+  expectation_failed: { status: 417, endsConnection: true },
   request_limit_reached: { status: 429 },
-  headers_too_large: { status: 431 },
-  transfer_coding_not_supported: { status: 501, code: 'not_supported' },
-  http_version_not_supported: { status: 505, code: 'not_supported' },
+  headers_too_large: { status: 431, endsConnection: true },
+  transfer_coding_not_supported: { status: 501, code: 'not_supported', endsConnection: true },
+  http_version_not_supported: { status: 505, code: 'not_supported', endsConnection: true },
   upstream_unreachable: { status: 502 },
   upstream_key_rejected: { status: 502 },
   upstream_malformed: { status: 502 },
@@ -36,7 +39,11 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
 };
 
 /** What a refusal of this kind becomes. */
-export const problemOf = (kind: RefusalKind): Required<Problem> => ({ code: kind, ...PROBLEMS[kind] });
+export const problemOf = (kind: RefusalKind): Required<Problem> => ({
+  code: kind,
+  endsConnection: false,
+  ...PROBLEMS[kind],
+});
 
 export const statusOf = (refusal: Refusal): number => problemOf(refusal.kind).status;
 export const codeOf = (refusal: Refusal): string => problemOf(refusal.kind).code;
@@ -74,6 +81,8 @@ export function sendProblem(
   const { headers, body } = problemAnswer(refusal, requestId);
   // What was set for the answer that is not to be must not travel with this one.
   for (const name of res.getHeaderNames()) res.removeHeader(name);
+  if (problemOf(refusal.kind).endsConnection) res.shouldKeepAlive = false;
+  if (!res.req.complete) closeGently(res.req);
   res.writeHead(statusOf(refusal), { ...headers, ...extraHeaders });
   res.end(body);
 }

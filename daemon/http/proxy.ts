@@ -1,7 +1,7 @@
 /**
  * /v1: the request's way.
  *
- *   1 shape        method, target, framing, headers, declared length       400 405 413 414 431 501 505
+ *   1 shape        method, target, framing, headers, declared length       400 405 413 414 417 431 501 505
  *   3 credential   Authorization: Bearer sk-wt-…                           401
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
  *   7 forward      draw one use, swap the key, stream both ways            408 413 429 502 503 504
@@ -18,15 +18,15 @@ import { MASK, withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { InFlight, Member } from '../core/in-flight.js';
-import { ClientGone, hasBody, holdBody, isHeld, linger, type RequestBody, streamBody } from './body.js';
+import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, requestIdOf } from './credentials.js';
-import { cut } from './cut.js';
+import { closeGently, cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
-import { checkShape, pathOf } from './shape.js';
+import { checkExpectation, checkShape, pathOf } from './shape.js';
 import { Watch } from './watch.js';
 
 type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
@@ -63,7 +63,7 @@ export function createProxy(options: ProxyOptions): Proxy {
     },
     refuse(res, refusal) {
       const exchange = inFlight.all().find((each) => each.answers(res));
-      exchange?.refuseAndClose(refusal);
+      exchange?.refuseUnreadable(refusal);
       return exchange !== undefined;
     },
     cutAll() {
@@ -126,6 +126,7 @@ class Exchange extends Member implements Receiver {
     try {
       const fields = checkShape(this.req, this.#settings.maxRequestBytes);
       this.#requestId = requestIdOf(fields.requestId);
+      if (this.expectsContinue) checkExpectation(this.req);
       if (this.req.method === 'OPTIONS') {
         this.#answerOptions();
         return;
@@ -260,6 +261,7 @@ class Exchange extends Member implements Receiver {
   end(): void {
     const piece = this.#firstPiece;
     this.#outcome ??= (this.#status ?? 0) >= 500 ? 'upstream_error' : 'ok';
+    if (!this.req.complete) closeGently(this.req);
     if (this.#isHeadWaiting && piece !== null && piece.length <= LARGEST_JOINED) {
       this.#isHeadWaiting = false;
       this.#firstPiece = null;
@@ -311,12 +313,12 @@ class Exchange extends Member implements Receiver {
     return this.#outcome !== null || this.res.closed;
   }
 
-  /** For a request of which no one can tell where it ends. */
-  refuseAndClose(refusal: Refusal): void {
-    this.#refuse(refusal, { Connection: 'close' });
+  /** The rest of the request cannot be read. */
+  refuseUnreadable(refusal: Refusal): void {
+    this.#refuse(refusal);
   }
 
-  #refuse(error: unknown, extraHeaders: Record<string, string> = {}): void {
+  #refuse(error: unknown): void {
     if (this.#isOver() || error instanceof ClientGone) return;
     const refusal = asRefusal(error);
     this.#outcome = outcomeOf(refusal);
@@ -324,14 +326,9 @@ class Exchange extends Member implements Receiver {
     this.#code = codeOf(refusal);
     this.#cause = refusal.cause;
     this.#forwarding?.abort();
-    const headers: Record<string, string> = {
-      ...REFUSAL_HEADERS,
-      ...corsFields(this.#settings, this.req),
-      ...extraHeaders,
-    };
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
-    if (this.expectsContinue) headers.Connection = 'close';
-    sendProblem(this.res, refusal, this.#id, headers);
+    if (this.expectsContinue) this.res.shouldKeepAlive = false;
+    sendProblem(this.res, refusal, this.#id, { ...REFUSAL_HEADERS, ...corsFields(this.#settings, this.req) });
   }
 
   /** The token was revoked, or its project deactivated. */

@@ -15,19 +15,37 @@ const ALLOW = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const malformed = (what: string) => new Refusal('malformed_request', what);
 
 /**
+ * What holds for every request, whatever its target.
+ *
  * @returns the header fields, which are read on the way.
  * @throws {Refusal}
  */
-export function checkShape(req: IncomingMessage, maxBodyBytes: number): RequestFields {
-  if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') {
+export function checkMessage(req: IncomingMessage): RequestFields {
+  const { httpVersion, rawHeaders } = req;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     throw new Refusal('http_version_not_supported', 'HTTP version not supported');
   }
+  if (rawHeaders.length > 2 * MOST_HEADERS) throw headersTooLarge();
+  const fields = readFields(rawHeaders);
+  if (fields.bytes > LARGEST_HEADERS) throw headersTooLarge();
+  checkHost(httpVersion, fields);
+  checkCoding(httpVersion, fields);
+  return fields;
+}
+
+/**
+ * What holds on /v1.
+ *
+ * @returns the header fields.
+ * @throws {Refusal}
+ */
+export function checkShape(req: IncomingMessage, maxBodyBytes: number): RequestFields {
+  const fields = checkMessage(req);
   if (req.method === 'TRACE' || req.method === 'CONNECT') throw methodNotAllowed();
   checkTarget(req.url ?? '');
-  if (req.rawHeaders.length > 2 * MOST_HEADERS) throw headersTooLarge();
-  const fields = readFields(req.rawHeaders);
-  checkHeaders(req.httpVersion, fields);
-  checkFraming(req.httpVersion, fields, maxBodyBytes);
+  // Node keeps the first of two and says nothing.
+  if (fields.authorizations > 1) throw malformed('more than one Authorization header');
+  if (Number(fields.contentLength ?? 0) > maxBodyBytes) throw bodyTooLarge();
   return fields;
 }
 
@@ -65,28 +83,31 @@ export function pathOf(target: string): string {
 
 const HOST = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-function checkHeaders(httpVersion: string, { bytes, authorizations, hosts, host }: RequestFields): void {
-  if (bytes > LARGEST_HEADERS) throw headersTooLarge();
+function checkHost(httpVersion: string, { hosts, host }: RequestFields): void {
   // Node keeps the first of two and says nothing.
-  if (authorizations > 1) throw malformed('more than one Authorization header');
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) throw malformed('exactly one Host header is needed');
   if (host !== undefined && !HOST.test(host)) throw malformed('the Host header is not a host');
 }
 
 export const headersTooLarge = () => new Refusal('headers_too_large', 'too many or too large headers');
 
-function checkFraming(
-  httpVersion: string,
-  { transferEncoding, contentLength }: RequestFields,
-  maxBodyBytes: number,
-): void {
-  if (transferEncoding !== undefined) {
-    if (transferEncoding.toLowerCase() !== 'chunked') {
-      throw new Refusal('transfer_coding_not_supported', 'transfer coding not supported');
-    }
-    if (httpVersion === '1.0') throw malformed('HTTP/1.0 has no transfer codings');
+function checkCoding(httpVersion: string, { transferEncoding }: RequestFields): void {
+  if (transferEncoding === undefined) return;
+  if (transferEncoding.toLowerCase() !== 'chunked') {
+    throw new Refusal('transfer_coding_not_supported', 'transfer coding not supported');
   }
-  if (Number(contentLength ?? 0) > maxBodyBytes) throw bodyTooLarge();
+  if (httpVersion === '1.0') throw malformed('HTTP/1.0 has no transfer codings');
+}
+
+/**
+ * Of a request that expects something before it goes on: there is one thing a server can give.
+ *
+ * @throws {Refusal}
+ */
+export function checkExpectation({ headers }: IncomingMessage): void {
+  if (headers.expect?.toLowerCase() !== '100-continue') {
+    throw new Refusal('expectation_failed', 'expectation not supported');
+  }
 }
 
 export const bodyTooLarge = () => new Refusal('body_too_large', 'request body too large');

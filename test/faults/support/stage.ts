@@ -75,6 +75,7 @@ export class Stage {
     this.daemon.daemon.server
       .on('request', count)
       .on('checkContinue', count)
+      .on('checkExpectation', count)
       .on('connection', (socket: Socket) => {
         const port = socket.remotePort ?? null;
         this.#taken.push(port);
@@ -138,6 +139,13 @@ export class Stage {
     this.#transcripts.push(transcript);
     if (bytes !== undefined) client.send(bytes);
     return client;
+  }
+
+  /** The daemon's end of a client's connection. */
+  servedTo({ socket: { localPort } }: RawClient): Socket {
+    const served = [...this.#served.keys()].find(({ remotePort }) => remotePort === localPort);
+    if (!served) throw new Error('the daemon has no such connection');
+    return served;
   }
 
   /** The answer to `bytes` on a connection of their own. */

@@ -1,0 +1,58 @@
+/** How connections to clients end when it is not by itself. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Clock } from '../core/ports.js';
+
+/** How long a client that was answered early may go on sending. */
+export const LINGER_MS = 2_000;
+
+const lingering = new WeakSet<Socket>();
+
+/** Whether the connection is in the middle of a request that was answered already. */
+export const isLingering = (socket: Socket) => lingering.has(socket);
+
+/**
+ * After an answer that came before the request's end: reads and forgets what the client still sends, for a
+ * while, because closing at once would reset the connection and take the answer with it.
+ */
+export function linger(req: IncomingMessage, clock: Clock): void {
+  if (req.complete || req.destroyed) return;
+  const { socket } = req;
+  const cancel = clock.after(LINGER_MS, () => socket.destroy());
+  const stop = () => {
+    cancel();
+    lingering.delete(socket);
+    socket.off('close', stop);
+    // Our side was closed behind the answer.
+    if (socket.writableEnded) socket.destroy();
+  };
+  lingering.add(socket);
+  req.on('error', () => undefined);
+  req.once('end', stop);
+  // Not the request's own `close`: after its answer Node forgets the request when the connection ends.
+  socket.once('close', stop);
+  // Whoever read it piece by piece reads no more, and would hold up what flows.
+  req.removeAllListeners('readable');
+  req.resume();
+}
+
+/**
+ * Before an answer that may come before the request's end and be the connection's last: only our side is closed
+ * behind it, and `linger` does the rest. Node would close both sides.
+ */
+export function closeGently(req: IncomingMessage): void {
+  const { socket } = req;
+  socket.destroySoon = () => {
+    if (req.complete) Socket.prototype.destroySoon.call(socket);
+    else socket.end();
+  };
+}
+
+/** Ends the connection in the middle of an answer, so that nobody takes the cut answer for a whole one. */
+export function cut(res: ServerResponse): void {
+  const { socket } = res;
+  // In HTTP/1.0 the end of the connection may be the end of the answer, so this end must not be an orderly one.
+  // A Unix socket, which has no address, knows no other.
+  if (res.req.httpVersion === '1.0' && socket?.remoteAddress !== undefined) socket.resetAndDestroy();
+  res.destroy();
+}

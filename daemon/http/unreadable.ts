@@ -1,0 +1,84 @@
+/** What cannot be served as a request: where the parser gives up, and CONNECT. Node has no answer of its own for them. */
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../core/ports.js';
+import { Refusal, type RefusalKind } from '../core/refusal.js';
+import { requestIdOf } from './credentials.js';
+import { cut, isLingering, LINGER_MS } from './endings.js';
+import { problemAnswer, sendProblem, statusOf } from './problems.js';
+import { type Proxy, REFUSAL_HEADERS } from './proxy.js';
+import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
+
+type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer };
+/** With the response that goes out on it, or will. */
+type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
+
+export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse'> | null, clock: Clock): void {
+  const unreadable = new WeakSet<Duplex>();
+
+  /** Answers go out in the order of their requests: those to the requests before the unreadable one come first. */
+  const refuseInTurn = (socket: ServedSocket, refusal: Refusal) => {
+    const { _httpMessage: current } = socket;
+    // It ends anyway, or it is the rest of an answered request that is broken: a second answer would be taken for another request's.
+    if (!socket.writable || isLingering(socket) || (current?.writableEnded && !current.req.complete)) return;
+    if (!current) {
+      endWithProblem(socket, refusal, requestIdOf(undefined), clock);
+    } else if (current.req.complete) {
+      current.once('close', () => {
+        refuseInTurn(socket, refusal);
+      });
+    } else if (current.headersSent) {
+      cut(current); // In the middle of an answer words of ours would be taken for its body.
+    } else if (!proxy?.refuse(current, refusal)) {
+      sendProblem(current, refusal, requestIdOf(current.req.headers['x-request-id']), REFUSAL_HEADERS);
+    }
+  };
+
+  server.on('clientError', (error: ParserError, socket: Duplex) => {
+    // The client is gone, perhaps in the middle of its request.
+    if (error.code === 'ECONNRESET' || error.code === 'HPE_INVALID_EOF_STATE') socket.destroy();
+    if (unreadable.has(socket)) return; // The parser complains again about whatever else arrives.
+    unreadable.add(socket);
+    refuseInTurn(socket as ServedSocket, unparsed(error));
+  });
+
+  server.on('connect', (req: IncomingMessage, socket: Duplex) => {
+    // Node has let go of this socket: a reset would be nobody's, and end the process.
+    socket.on('error', () => undefined);
+    socket.resume();
+    // Its answer would overtake those of the requests before it, which Node carries on no further than their next pause.
+    if ((socket as ServedSocket)._httpMessage) socket.destroy();
+    else endWithProblem(socket, methodNotAllowed(), requestIdOf(req.headers['x-request-id']), clock);
+  });
+}
+
+/** Why the parser gave up, as far as it says so. */
+function unparsed(error: ParserError): Refusal {
+  const cause = { cause: error };
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new Refusal('request_timeout', 'the request headers did not arrive in time', cause);
+  }
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    const firstLine = error.rawPacket?.indexOf('\r\n') ?? 0;
+    const isTarget = firstLine === -1 || firstLine > LONGEST_TARGET;
+    return isTarget ? new Refusal('uri_too_long', 'request target too long', cause) : headersTooLarge();
+  }
+  const kind: RefusalKind = error.code === 'HPE_INVALID_VERSION' ? 'http_version_not_supported' : 'malformed_request';
+  return new Refusal(kind, kind === 'malformed_request' ? 'malformed request' : 'HTTP version not supported', cause);
+}
+
+/** An answer where Node made no response object, and the end of the connection: where the next request would begin is unknown. */
+function endWithProblem(socket: Duplex, refusal: Refusal, requestId: string, clock: Clock): void {
+  const { headers, body } = problemAnswer(refusal, requestId);
+  const lines = Object.entries({ ...headers, ...REFUSAL_HEADERS, Connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
+  const status = statusOf(refusal);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}\r\n${lines.join('')}\r\n${body}`);
+  // What still arrives is not read as a request any more; closing at once would take the answer with it.
+  socket.once(
+    'close',
+    clock.after(LINGER_MS, () => socket.destroy()),
+  );
+}

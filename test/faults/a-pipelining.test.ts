@@ -1,0 +1,292 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect } from 'chai';
+import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
+import { expectRefusal, MALFORMED, UNAUTHORIZED, UPSTREAM_TIMEOUT } from '../support/refusals.js';
+import { Stage, staged } from './support/stage.js';
+import type { Exchange } from './support/upstream.js';
+
+const SECOND_MS = 1000;
+const READ_BYTES = 64 * 1024;
+
+describe('A: several requests on one connection', () => {
+  const { stage, it } = staged({ env: { REQUEST_TIMEOUT: '60s' } });
+
+  const get = (name: string, fields = {}) => stage.get(fields, `/v1/${name}`);
+  const manage = (start: string) => head(start, MANAGEMENT_TOKEN);
+  const targets = () => stage.upstream.exchanges.map(({ target }) => target);
+
+  /** Answers each request with its target, but those to `/v1/slow` only when told to. */
+  function slowUpstream(): { reached: Promise<Exchange>; mostAtOnce: () => number } {
+    let atOnce = 0;
+    let mostAtOnce = 0;
+    const reached = new Promise<Exchange>((resolve) => {
+      stage.upstream.script = async (exchange) => {
+        mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+        await exchange.whole();
+        // Long enough for any other that would come at the same time.
+        for (let i = 0; i < 10; i++) await turn();
+        atOnce -= 1;
+        if (exchange.target === '/v1/slow') resolve(exchange);
+        else exchange.answer(200, '', exchange.target);
+      };
+    });
+    return { reached, mostAtOnce: () => mostAtOnce };
+  }
+
+  /** The texts of the next answers. */
+  async function texts(client: RawClient, answers: number): Promise<string[]> {
+    const all: string[] = [];
+    while (all.length < answers) all.push((await client.answer()).text);
+    return all;
+  }
+
+  it('A16 answers three in order', async () => {
+    stage.upstream.script = async (exchange) => {
+      await exchange.whole();
+      exchange.answer(200, '', `${exchange.target} ${exchange.request.body.toString()}`);
+    };
+    const client = await stage.client(
+      get('first') +
+        stage.post('whole', {}, '/v1/second') +
+        stage.post('', { 'Transfer-Encoding': 'chunked' }, '/v1/third') +
+        chunk('in ') +
+        chunk('chunks') +
+        LAST_CHUNK,
+    );
+    expect(await texts(client, 3)).to.deep.equal(['/v1/first ', '/v1/second whole', '/v1/third in chunks']);
+    expect(targets()).to.deep.equal(['/v1/first', '/v1/second', '/v1/third']);
+  });
+
+  describe('A17 of 200, one is in flight upstream', () => {
+    const names = Array.from({ length: 200 }, (_, index) => `number-${index}`);
+
+    it('A17 at a time, and they are answered in order', async () => {
+      const { mostAtOnce } = slowUpstream();
+      const client = await stage.client(names.map((name) => get(name)).join(''));
+      expect(await texts(client, 200)).to.deep.equal(names.map((name) => `/v1/${name}`));
+      expect(targets()).to.deep.equal(names.map((name) => `/v1/${name}`));
+      expect(mostAtOnce(), 'upstream at once').to.equal(1);
+      expect(await stage.uses()).to.equal(200);
+    });
+
+    it('A17 also when they have bodies, which are not read ahead without end', async () => {
+      const { reached } = slowUpstream();
+      const body = 'x'.repeat(20_000);
+      const client = await stage.client(
+        get('slow') + names.map((name) => stage.post(body, {}, `/v1/${name}`)).join(''),
+      );
+      const slow = await reached;
+      await expectReadingStops(client, 16 * body.length);
+      slow.answer(200, '', '/v1/slow');
+      expect(await texts(client, 201)).to.deep.equal(['/v1/slow', ...names.map((name) => `/v1/${name}`)]);
+      expect(stage.upstream.exchanges.slice(1).every(({ request }) => request.body.toString() === body)).to.equal(true);
+    });
+  });
+
+  /** Waits until the daemon reads no more from `client`, and sees that it has read little beyond `bytes`. */
+  async function expectReadingStops(client: RawClient, bytes = 0): Promise<void> {
+    const socket = stage.servedTo(client);
+    let before = -1;
+    await eventually('reading stops', async () => {
+      for (let i = 0; i < 10; i++) await turn();
+      const hasStopped = socket.bytesRead === before;
+      before = socket.bytesRead;
+      return hasStopped;
+    });
+    expect(socket.bytesRead, 'bytes read ahead').to.be.at.most(bytes + 3 * READ_BYTES);
+  }
+
+  it('A17 does not read on for one that sends without end, and serves it in order all the same', async () => {
+    const { reached } = slowUpstream();
+    const more = get('more').repeat(3_000);
+    const client = await stage.client(get('slow') + more);
+    const slow = await reached;
+    await expectReadingStops(client);
+    slow.answer(200, '', 'done');
+    await texts(client, 600);
+  });
+
+  it('A17 ends the connection of one that sends requests by the thousand which cannot be meant', async () => {
+    const { reached } = slowUpstream();
+    const client = await stage.client(get('slow'));
+    const slow = await reached;
+    client.send('GET / HTTP/1.1\r\n\r\n'.repeat(3_000));
+    await client.closed;
+    expect(client.pending.toString()).to.equal('');
+    await slow.closed();
+    expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed' });
+  });
+
+  describe('while one waits behind another', () => {
+    const LEAVING: Record<string, (client: RawClient) => void> = {
+      'closes its connection': (client) => {
+        client.destroy();
+      },
+      'resets it': (client) => {
+        client.socket.resetAndDestroy();
+      },
+      'closes its side of it': (client) => {
+        client.socket.end();
+      },
+    };
+    for (const [what, leave] of Object.entries(LEAVING)) {
+      it(`A17 and its client ${what}: the first is aborted, the other never begins`, async () => {
+        const { reached } = slowUpstream();
+        const client = await stage.client(
+          get('slow') + get('second') + manage(`DELETE /manage/tokens/${stage.token.id}`),
+        );
+        const slow = await reached;
+        leave(client);
+        await slow.closed();
+        await client.closed;
+        expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', path: '/v1/slow' });
+        expect(targets()).to.deep.equal(['/v1/slow']);
+        expect(await stage.daemon.token(stage.token.id)).to.include({ is_active: true, request_count: 1 });
+      });
+    }
+
+    it('A17 and the token is revoked: both are refused, in order', async () => {
+      const { reached } = slowUpstream();
+      const client = await stage.client(get('slow') + get('second'));
+      await reached;
+      await stage.daemon.manage('DELETE', `/manage/tokens/${stage.token.id}`);
+      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expect(targets()).to.deep.equal(['/v1/slow']);
+    });
+
+    it('A17 and the upstream answers the first in time no more: 504, and the other is served', async () => {
+      const { reached } = slowUpstream();
+      const client = await stage.client(get('slow') + get('second'));
+      await reached;
+      stage.daemon.clock.advance(60 * SECOND_MS);
+      expectRefusal(await client.answer(), UPSTREAM_TIMEOUT);
+      expect(await texts(client, 1)).to.deep.equal(['/v1/second']);
+    });
+
+    it('A17 and the answer to the first is cut off: the other never begins', async () => {
+      const { reached } = slowUpstream();
+      const client = await stage.client(get('slow') + get('second'));
+      const slow = await reached;
+      slow.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf');
+      slow.fin();
+      await client.closed;
+      expect(targets()).to.deep.equal(['/v1/slow']);
+    });
+
+    it('A17 and the first said that it is the last: the other is not served', async () => {
+      const { reached } = slowUpstream();
+      const client = await stage.client(get('slow', { Connection: 'close' }) + get('second'));
+      (await reached).answer(200, '', 'the last');
+      expect(await texts(client, 1)).to.deep.equal(['the last']);
+      await client.closed;
+      expect(client.pending.toString()).to.equal('');
+      expect(targets()).to.deep.equal(['/v1/slow']);
+    });
+
+    it('A17 and a probe and a change of management behind it: each is done when it is its turn', async () => {
+      const { reached } = slowUpstream();
+      const revoke = manage(`DELETE /manage/tokens/${stage.token.id}`);
+      const client = await stage.client(get('slow') + head('GET /live', null) + revoke + get('late'));
+      const slow = await reached;
+      expect((await stage.daemon.token(stage.token.id)).is_active).to.equal(true);
+      slow.answer(200, '', 'slow');
+      expect(await texts(client, 3)).to.deep.equal(['slow', '{"status":"ok"}', '{"message":"token revoked"}']);
+      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expect(targets()).to.deep.equal(['/v1/slow']);
+    });
+
+    it('A17 and asks whether to go on: it is told so behind the answer to the first', async () => {
+      const { reached } = slowUpstream();
+      const client = await stage.client(
+        get('slow') + stage.post('', { Expect: '100-continue', 'Content-Length': '4' }),
+      );
+      const slow = await reached;
+      expect(client.pending.toString()).to.equal('');
+      slow.answer(200, '', 'slow');
+      expect(await client.answer()).to.include({ status: 200, text: 'slow' });
+      expect(await client.answer()).to.include({ status: 100 });
+      client.send('body');
+      expect(await texts(client, 1)).to.deep.equal(['/v1/echo']);
+    });
+
+    it('A17 A28 and is a CONNECT: the connection ends, for no answer may overtake another', async () => {
+      const { reached } = slowUpstream();
+      const client = await stage.client(get('slow'));
+      const slow = await reached;
+      client.send('CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n');
+      await client.closed;
+      expect(client.pending.toString()).to.equal('');
+      await slow.closed();
+    });
+  });
+
+  describe('and then something that cannot be read', () => {
+    it('A18 the first is answered, then 400, and the connection is closed', async () => {
+      const { reached } = slowUpstream();
+      const client = await stage.client(`${get('slow')}${get('second')}\0 garbage`);
+      const slow = await reached;
+      expect(client.pending.toString()).to.equal('');
+      slow.answer(200, '', 'slow');
+      expect(await texts(client, 2)).to.deep.equal(['slow', '/v1/second']);
+      expectRefusal(await client.answer(), MALFORMED);
+      await client.closed;
+      expect(client.pending.toString()).to.equal('');
+      expect(await stage.uses()).to.equal(2);
+    });
+
+    it('A18 in the body of the second: that one is refused, and what of it is upstream is aborted', async () => {
+      const { reached } = slowUpstream();
+      const second = stage.post('', { 'Transfer-Encoding': 'chunked' }, '/v1/second') + chunk('good');
+      const client = await stage.client(`${get('slow')}${second}zz\r\n`);
+      (await reached).answer(200, '', 'slow');
+      expect(await texts(client, 1)).to.deep.equal(['slow']);
+      expectRefusal(await client.answer(), MALFORMED);
+      await client.closed;
+      const broken = stage.upstream.exchanges[1];
+      await broken?.closed();
+      expect(broken?.request.isWhole ?? false).to.equal(false);
+    });
+
+    it('A18 in the rest of a request that was refused early: nothing is said a second time', async () => {
+      const request = head('POST /v1/echo', 'sk-wt-none', { 'Transfer-Encoding': 'chunked' }) + chunk('good');
+      const client = await stage.client(request);
+      expectRefusal(await client.answer(), UNAUTHORIZED);
+      client.send('zz\r\n');
+      await eventually('it is waited for the rest', () => stage.daemon.clock.pending > 0);
+      stage.daemon.clock.advance(2 * SECOND_MS);
+      await client.closed;
+      expect(client.pending.toString()).to.equal('');
+    });
+  });
+});
+
+describe('A: several requests on one connection while the daemon stops', () => {
+  const stage = new Stage({ env: { SHUTDOWN_GRACE: '30s' } });
+  before(() => stage.open());
+  after(() => stage.close());
+
+  it('A17 the one in flight is answered, the next one as the last, those behind it are not begun', async () => {
+    await stage.begin();
+    const slow = new Promise<Exchange>((resolve) => {
+      stage.upstream.script = (exchange) => {
+        if (exchange.target === '/v1/1') resolve(exchange);
+        else exchange.answer(200, '', exchange.target);
+      };
+    });
+    const client = await stage.client(stage.get({}, '/v1/1') + stage.get({}, '/v1/2') + stage.get({}, '/v1/3'));
+    const first = await slow;
+    const stopped = stage.daemon.daemon.stop();
+    first.answer(200, '', '/v1/1');
+    expect((await client.answer()).text).to.equal('/v1/1');
+    const last = await client.answer();
+    expect(last).to.include({ status: 200, text: '/v1/2' });
+    expect(last.header('connection')).to.equal('close');
+    await client.closed;
+    await stopped;
+    expect(stage.upstream.exchanges.map(({ target }) => target)).to.deep.equal(['/v1/1', '/v1/2']);
+    expect(stage.daemon.ended.map(({ path }) => path)).to.deep.equal(['/v1/1', '/v1/2']);
+  });
+});
