@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Outcome } from '../daemon/core/events.js';
+import { head } from './support/raw.js';
 import { Scene } from './support/scene.js';
 
 const SECOND_MS = 1000;
@@ -16,6 +17,19 @@ describe('every request has exactly one outcome', () => {
   after(() => scene.close());
 
   const revoke = () => scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+  /** A request whose token is revoked when admission has answered, but not yet been heard. */
+  const revokedOnAdmission = async (request: string) => {
+    const { admission } = scene.daemon.daemon;
+    admission.admit = async (secret) => {
+      Reflect.deleteProperty(admission, 'admit');
+      const pass = await admission.admit(secret);
+      await revoke();
+      return pass;
+    };
+    const client = await scene.client(request);
+    await client.seen('HTTP/1.1 401');
+    expect(scene.provider.received).to.deep.equal([]);
+  };
   const answering = (status: number) => () => {
     scene.provider.answer = (_req, res) => {
       res.writeHead(status).end('{}');
@@ -83,6 +97,12 @@ describe('every request has exactly one outcome', () => {
     ],
     ['a revocation before headers', 'revoked', () => scene.beforeHeaders().then(revoke)],
     ['a revocation mid-stream', 'revoked', () => scene.midStream().then(revoke)],
+    ['a revocation upon admission', 'revoked', () => revokedOnAdmission(head('GET /v1/models', scene.secret))],
+    [
+      'a revocation upon admission of a body still to come',
+      'revoked',
+      () => revokedOnAdmission(scene.post({ 'Content-Length': '5' })),
+    ],
     ['a revocation mid-upload', 'revoked', () => scene.midUpload().then(revoke)],
   ];
   for (const [what, outcome, play] of SCENES) {

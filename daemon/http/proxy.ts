@@ -159,6 +159,11 @@ class Exchange extends Member implements Receiver {
       this.options.admission.finish(pass);
       throw new ClientGone();
     }
+    // Revoked while the answer of admission was on its way: nobody was there to be told.
+    if (pass.ended) {
+      this.#cut(pass.ended);
+      throw pass.ended;
+    }
   }
 
   /** A small body is held before anything is spent; a large one streams once it has begun. */
