@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { Admission } from '../daemon/core/admission.js';
 import type { Caller } from '../daemon/core/audit.js';
-import type { KnownToken } from '../daemon/core/ports.js';
 import { Registry } from '../daemon/core/registry.js';
 import { mintSecret } from '../daemon/core/token.js';
 import { openStores, type Stores } from '../daemon/store/open.js';
@@ -13,29 +11,10 @@ import { Migrator } from '../migrations/migrator.js';
 import { canary } from './support/canaries.js';
 import { TestClock } from './support/clock.js';
 import { recordingLog, temporaryFolder } from './support/daemon.js';
+import { knownToken } from './support/known-token.js';
 
 const MOST = 20;
 const CAP = 64; // A lease of 4 at first: units are held that must not be lost.
-/** What the database would say of an unlimited token. */
-const knownToken = (digest: string): KnownToken => ({
-  token: {
-    id: createHash('md5').update(digest).digest('hex'),
-    projectId: 'one',
-    name: null,
-    isActive: true,
-    expiresAtMs: Infinity,
-    maxRequests: 0,
-    requestCount: 0,
-    cacheHitCount: 0,
-    createdAtMs: 0,
-    lastUsedAtMs: null,
-    obfuscated: 'sk-wt-0000…0000',
-  },
-  reserved: 0,
-  projectIsActive: true,
-  upstreamKey: `upstream-${digest.slice(0, 4)}`,
-});
-
 const operator: Caller = { actor: 'system', requestId: null, clientIp: null, reason: null };
 
 describe('admission remembers a bounded number of tokens', () => {

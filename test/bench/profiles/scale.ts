@@ -1,5 +1,4 @@
 /** A million tokens in one SQLite file: lists, first use, start; and what 300,000 live tokens take of memory. */
-import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -10,6 +9,7 @@ import { digestOf, mintSecret } from '../../../daemon/core/token.js';
 import { openStores } from '../../../daemon/store/open.js';
 import { TestClock } from '../../support/clock.js';
 import { MANAGEMENT_TOKEN, recordingLog, startDaemon, temporaryFolder } from '../../support/daemon.js';
+import { knownToken } from '../../support/known-token.js';
 import { spawnDaemon } from '../../support/process.js';
 import { startProvider } from '../../support/provider.js';
 import { type Figure, median } from '../figures.js';
@@ -103,8 +103,13 @@ const pages = (projects: readonly WireProject[]): Record<string, string> => ({
   'at their cap': 'state=rate_limited',
   'of inactive projects': 'state=project_inactive',
   'over 90 % of the cap': 'used_over=90',
-  'part of a name, many': 'q=job 12',
-  'part of a name, one': 'q=job 987654',
+  'part of one name': 'q=job 987654',
+  'part of 1,111 names': 'q=job 123',
+  'part of 11,111 names': 'q=job 12',
+  'part of every name': 'q=job',
+  'part of every name, usable': 'q=job&active_only=true',
+  'part of every name, one project': `q=job&project_id=${projects.at(-1)?.id ?? ''}`,
+  'the beginning of an id': 'q=3e7f61',
   'by last use': 'sort=-last_used_at',
 });
 
@@ -139,27 +144,7 @@ async function memoryFigure(): Promise<Figure> {
   const clock = new TestClock({ standsStill: true });
   const admission = new Admission({
     // What a database would answer; only the memory matters here.
-    lookup: {
-      byDigest: (digest) =>
-        Promise.resolve({
-          token: {
-            id: createHash('md5').update(digest).digest('hex'),
-            projectId: 'one',
-            name: null,
-            isActive: true,
-            expiresAtMs: Infinity,
-            maxRequests: 0,
-            requestCount: 0,
-            cacheHitCount: 0,
-            createdAtMs: 0,
-            lastUsedAtMs: null,
-            obfuscated: 'sk-wt-0000…0000',
-          },
-          reserved: 0,
-          projectIsActive: true,
-          upstreamKey: `sk-upstream-${digest.slice(0, 4)}`,
-        }),
-    },
+    lookup: { byDigest: (digest) => Promise.resolve(knownToken(digest)) },
     ledger: {
       enrol: () => Promise.resolve(),
       commit: () => Promise.resolve(new Map()),
