@@ -1,68 +1,35 @@
 import { expect } from 'chai';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { canary } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
+import { type DaemonProcess, launchDaemon } from './support/process.js';
 
-const LLMP = fileURLToPath(new URL('../cli/main.js', import.meta.url));
 const MANAGEMENT_TOKEN = canary('management');
-
-interface Process {
-  child: ChildProcess;
-  output: { stdout: string; stderr: string };
-  exit: Promise<number | null>;
-  /** The base URL, once it listens. */
-  listening: Promise<string>;
-}
 
 describe('llmp daemon', function () {
   this.timeout(60_000);
-  const processes: Process[] = [];
+  const processes: DaemonProcess[] = [];
   let dir: string;
 
   beforeEach(() => {
     dir = temporaryFolder();
   });
   afterEach(async () => {
-    for (const { child, exit } of processes.splice(0)) {
-      child.kill('SIGKILL');
-      await exit;
-    }
+    for (const started of processes.splice(0)) await started.kill();
   });
 
-  /** Starts it with these settings and no others. Without the `--` Node 20 looks for an --env-file of its own. */
-  function start(env: Record<string, string> = {}, ...options: string[]): Process {
-    const child = spawn(process.execPath, ['--', LLMP, 'daemon', ...options], {
-      cwd: dir,
-      env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', SHUTDOWN_DELAY: '0', ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const output = { stdout: '', stderr: '' };
-    child.stderr.on('data', (text: Buffer) => (output.stderr += text.toString()));
-    const exit = new Promise<number | null>((resolve) => child.once('close', resolve));
-    const listening = new Promise<string>((resolve, reject) => {
-      child.stdout.on('data', (text: Buffer) => {
-        output.stdout += text.toString();
-        const address = /"address":"([^"]+)"/.exec(output.stdout)?.[1];
-        if (address) resolve(`http://${address}`);
-      });
-      void exit.then((code) => {
-        reject(new Error(`it ended with ${code}: ${output.stderr}`));
-      });
-    });
-    listening.catch(() => undefined); // Not everybody waits for it.
-    const started = { child, output, exit, listening };
+  function start(env: Record<string, string> = {}, ...options: string[]): DaemonProcess {
+    const started = launchDaemon({ SHUTDOWN_DELAY: '0', ...env }, { options, cwd: dir });
     processes.push(started);
     return started;
   }
 
   async function run(env: Record<string, string>, ...options: string[]) {
-    const { exit, output } = start(env, ...options);
-    return { code: await exit, ...output };
+    const { exit, printed } = start(env, ...options);
+    return { code: await exit, ...printed };
   }
 
   it('does not start without MANAGEMENT_TOKEN, and says that it is required', async () => {
@@ -98,20 +65,20 @@ describe('llmp daemon', function () {
   }
 
   it('does not start with a debugger on its own command line', async () => {
-    const child = spawn(process.execPath, ['--inspect=127.0.0.1:0', '--', LLMP, 'daemon'], {
-      cwd: dir,
-      env: { PATH: process.env.PATH, MANAGEMENT_TOKEN },
-      stdio: 'ignore',
-    });
-    expect(await new Promise((resolve) => child.once('close', resolve))).to.equal(78);
+    const started = launchDaemon({ MANAGEMENT_TOKEN }, { nodeOptions: ['--inspect=127.0.0.1:0'], cwd: dir });
+    processes.push(started);
+    expect(await started.exit).to.equal(78);
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
   it('serves, keeps what it writes to its owner alone, and ends with 0 at SIGTERM', async () => {
-    const { child, exit, listening, output } = start({ MANAGEMENT_TOKEN: 'short', DATABASE_URL: 'new/folder/llmp.db' });
+    const { child, exit, listening, printed } = start({
+      MANAGEMENT_TOKEN: 'short',
+      DATABASE_URL: 'new/folder/llmp.db',
+    });
     const url = await listening;
     expect((await fetch(`${url}/ready`)).status).to.equal(200);
-    expect(output.stdout).to.include('MANAGEMENT_TOKEN is shorter than 16 characters').and.not.to.include('"short"');
+    expect(printed.stdout).to.include('MANAGEMENT_TOKEN is shorter than 16 characters').and.not.to.include('"short"');
 
     const folder = join(dir, 'new/folder');
     expect(statSync(folder).mode & 0o777).to.equal(0o700);
@@ -137,8 +104,7 @@ describe('llmp daemon', function () {
   it('takes over the database of one that was killed', async () => {
     const first = start({ MANAGEMENT_TOKEN });
     await first.listening;
-    first.child.kill('SIGKILL');
-    await first.exit;
+    await first.kill();
     expect((await fetch(`${await start({ MANAGEMENT_TOKEN }).listening}/ready`)).status).to.equal(200);
   });
 

@@ -8,7 +8,7 @@ import { Database } from '../daemon/store/sql/database.js';
 import { MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { seededRandom } from './support/model.js';
-import { type DaemonProcess, spawnDaemon } from './support/process.js';
+import { type ListeningDaemon, spawnDaemon } from './support/process.js';
 import { json, type Provider, startProvider } from './support/provider.js';
 
 const ROUNDS = 20;
@@ -46,11 +46,11 @@ describe('kill -9 under load, then a start on the same file', function () {
       LOG_LEVEL: 'debug',
     });
 
-  const clientOf = ({ url }: DaemonProcess) =>
+  const clientOf = ({ url }: ListeningDaemon) =>
     new ManagementClient({ server: url, managementToken: MANAGEMENT_TOKEN, frontEnd: 'cli', timeoutMs: 5_000, fetch });
 
   /** Clients that call without end, until the daemon is gone. */
-  async function callUntilGone(daemon: DaemonProcess, tokens: readonly Acknowledged[]): Promise<void> {
+  async function callUntilGone(daemon: ListeningDaemon, tokens: readonly Acknowledged[]): Promise<void> {
     for (let n = 0; ; n++) {
       const { token } = tokens[n % tokens.length]!;
       try {
@@ -113,7 +113,7 @@ describe('kill -9 under load, then a start on the same file', function () {
       await sleep(random() * 250);
       await daemon.kill();
       await Promise.all(ends);
-      printed.push(...daemon.output);
+      printed.push(daemon.printed.stdout, daemon.printed.stderr);
 
       daemon = await start();
       client = clientOf(daemon);
@@ -128,7 +128,7 @@ describe('kill -9 under load, then a start on the same file', function () {
     }
 
     const secrets = [UPSTREAM_KEY, MANAGEMENT_TOKEN, ...[...capped, ...changed].map(({ token }) => token.token)];
-    printed.push(...daemon.output);
+    printed.push(daemon.printed.stdout, daemon.printed.stderr);
     // Killed once more: what the write-ahead log holds is still there to be looked at.
     await daemon.kill();
     for (const file of readdirSync(dir)) expectNone(secrets, readFileSync(join(dir, file), 'latin1'), file);

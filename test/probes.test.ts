@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { type Outage, takeDatabaseAway } from './support/outage.js';
-import { type DaemonProcess, spawnDaemon } from './support/process.js';
+import { type ListeningDaemon, spawnDaemon } from './support/process.js';
 import { json, type Provider, startProvider } from './support/provider.js';
 import { ask, head, type RawAnswer, RawClient } from './support/raw.js';
 import { expectRefusal, UNAVAILABLE } from './support/refusals.js';
@@ -236,7 +236,7 @@ describe('a daemon that is told to stop', () => {
 
 describe('a daemon process', () => {
   let provider: Provider;
-  let daemon: DaemonProcess;
+  let daemon: ListeningDaemon;
 
   before(async () => {
     provider = await startProvider();

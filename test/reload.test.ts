@@ -11,7 +11,7 @@ import { type Environment, loadSettings } from '../config/settings.js';
 import { canary } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
-import { type DaemonProcess, spawnDaemon } from './support/process.js';
+import { type ListeningDaemon, spawnDaemon } from './support/process.js';
 import { head } from './support/raw.js';
 import { Scene } from './support/scene.js';
 import { MANAGEMENT_TOKEN } from './support/settings.js';
@@ -128,16 +128,16 @@ describe('a daemon whose settings are read again', () => {
 describe('SIGHUP', function () {
   this.timeout(60_000);
   let dir: string;
-  let daemon: DaemonProcess;
+  let daemon: ListeningDaemon;
   const common = () => `DATABASE_URL=${dir}/llmp.db`;
   const write = (...lines: string[]) => {
     writeFileSync(join(dir, 'llmp.env'), lines.join('\n'));
   };
   /** Sends it, and waits until the daemon says what became of it. @returns the records since. */
   const hangUp = async () => {
-    const seen = daemon.output.length;
+    const seen = daemon.logged.length;
     daemon.child.kill('SIGHUP');
-    const records = () => daemon.output.slice(seen).map((line) => JSON.parse(line) as Record<string, unknown>);
+    const records = () => daemon.logged.slice(seen).map((line) => JSON.parse(line) as Record<string, unknown>);
     await eventually('an answer to SIGHUP', () =>
       records().some(({ message }) => /^settings (?:not )?reloaded$/.test(String(message))),
     );
@@ -164,9 +164,9 @@ describe('SIGHUP', function () {
       REQUEST_TIMEOUT: { from: '600s', to: '5s' },
     });
 
-    const seen = daemon.output.length;
+    const seen = daemon.logged.length;
     expect((await fetch(`${daemon.url}/v1/models`)).status).to.equal(401);
-    await eventually('a record at debug', () => daemon.output.slice(seen).some((line) => /"level":"debug"/.test(line)));
+    await eventually('a record at debug', () => daemon.logged.slice(seen).some((line) => /"level":"debug"/.test(line)));
   });
 
   it('changes nothing when anything is wrong, and logs all of it', async () => {

@@ -1,6 +1,5 @@
-/** A daemon in a process of its own, to be killed. */
+/** A daemon in a process of its own: to be killed, or to end by itself. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -8,40 +7,74 @@ const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 
 export interface DaemonProcess {
   child: ChildProcess;
-  url: string;
-  /** All it printed, log lines and complaints. */
-  output: string[];
+  /** All it printed so far. */
+  printed: { stdout: string; stderr: string };
+  /** The lines of its standard output so far, which is its log. */
+  logged: string[];
+  /** Its exit code, null when a signal ended it. By then all it printed is there. */
+  exit: Promise<number | null>;
+  /** Its base URL, once it listens. Rejects with what it complained of when it ends instead. */
+  listening: Promise<string>;
   /** Kills it as `kill -9` does, and waits until it is gone. */
   kill(): Promise<void>;
 }
 
-/** Starts `llmp daemon` and waits until it listens. @throws with what it printed, when it ends instead. */
-export async function spawnDaemon(env: Record<string, string>, ...options: string[]): Promise<DaemonProcess> {
-  // Whatever it may say, the scan for leaks is to see. The environment would win over an env file.
-  const level = options.includes('--env-file') ? {} : { LOG_LEVEL: 'debug' };
-  const child = spawn(process.execPath, ['--', COMMAND, 'daemon', ...options], {
-    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...level, ...env },
+export interface ListeningDaemon extends DaemonProcess {
+  url: string;
+}
+
+export interface LaunchOptions {
+  /** Behind `llmp daemon`. */
+  options?: readonly string[];
+  /** For Node itself. */
+  nodeOptions?: readonly string[];
+  cwd?: string;
+}
+
+/** Starts `llmp daemon` with these settings and no others. */
+export function launchDaemon(
+  env: Record<string, string>,
+  { options = [], nodeOptions = [], cwd }: LaunchOptions = {},
+): DaemonProcess {
+  // Without the `--` Node 20 looks for an --env-file of its own.
+  const child = spawn(process.execPath, [...nodeOptions, '--', COMMAND, 'daemon', ...options], {
+    cwd,
+    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const ended = once(child, 'exit');
-  const output: string[] = [];
-  createInterface(child.stderr).on('line', (line) => output.push(line));
-  const listening = new Promise<string>((resolve) => {
+  const printed = { stdout: '', stderr: '' };
+  const logged: string[] = [];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text));
+  const exit = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const listening = new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).on('line', (line) => {
-      output.push(line);
-      const { message, address } = JSON.parse(line) as { message: string; address?: string };
-      if (message === 'listening' && address) resolve(address);
+      logged.push(line);
+      if (line.includes('"message":"listening"'))
+        resolve(`http://${(JSON.parse(line) as { address: string }).address}`);
+    });
+    void exit.then((code) => {
+      reject(new Error(`the daemon ended with ${code} instead of listening: ${printed.stderr}`));
     });
   });
-  const first = await Promise.race([listening, ended]);
-  if (typeof first !== 'string') throw new Error(`the daemon ended instead of listening: ${output.join('\n')}`);
+  listening.catch(() => undefined); // Not everybody waits for it.
   return {
     child,
-    url: `http://${first}`,
-    output,
+    printed,
+    logged,
+    exit,
+    listening,
     async kill() {
       child.kill('SIGKILL');
-      await ended;
+      await exit;
     },
   };
+}
+
+/** Starts `llmp daemon` and waits until it listens. @throws with what it complained of, when it ends instead. */
+export async function spawnDaemon(env: Record<string, string>, ...options: string[]): Promise<ListeningDaemon> {
+  // Whatever it may say, the scan for leaks is to see. The environment would win over an env file.
+  const level = options.includes('--env-file') ? {} : { LOG_LEVEL: 'debug' };
+  const launched = launchDaemon({ ...level, ...env }, { options });
+  return { ...launched, url: await launched.listening };
 }
