@@ -48,6 +48,11 @@ export interface ShownToken extends Token {
   state: TokenState;
 }
 
+export interface IssuedToken {
+  token: ShownToken;
+  secret: string;
+}
+
 /** What a change did: the value for its caller, what others must hear, what the audit log keeps. */
 interface Done<T> {
   value: T;
@@ -120,8 +125,17 @@ export class Registry {
   // ---- tokens
 
   /** @returns the token and its secret, which exists nowhere else from then on. */
-  async issueToken(draft: TokenDraft, caller: Caller): Promise<{ token: ShownToken; secret: string }> {
-    const secret = mintSecret();
+  async issueToken(draft: TokenDraft, caller: Caller): Promise<IssuedToken> {
+    try {
+      return await this.#issueToken(draft, mintSecret(), caller);
+    } catch (error) {
+      // The secret, or the id, is another token's already. Twice in a row is no chance any more.
+      if (!(error instanceof StoreConflict)) throw error;
+      return this.#issueToken(draft, mintSecret(), caller);
+    }
+  }
+
+  async #issueToken(draft: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
     const now = this.clock.now();
     const token: Token = {
       id: randomUUID(),
@@ -259,7 +273,8 @@ export class Registry {
       // Perhaps only the reply to COMMIT was lost.
       for (const change of begun) this.admission.forget(change);
       if (error instanceof StoreUnavailable) throw unavailable(error);
-      const refusal = error instanceof StoreConflict ? nameTaken(error) : error;
+      const isNameTaken = error instanceof StoreConflict && attempt.action !== 'token.create';
+      const refusal = isNameTaken ? nameTaken(error) : error;
       if (refusal instanceof Refusal) await this.#recordRefusal(attempt, caller, refusal.message);
       throw refusal;
     }
