@@ -105,6 +105,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     registry,
     migrations: { status: () => migrator.status(), up: migrateUp },
     version,
+    clock,
     live,
   };
   const probes = {

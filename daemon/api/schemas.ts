@@ -80,7 +80,12 @@ export const tokenQuery = z.strictObject({
   expires_after: timestamp.optional(),
   expires_before: timestamp.optional(),
   used_over: queryNumber(0, 100).describe('a percentage from 0 to 100').optional(),
-  q: z.string().min(1).max(100).describe('1 to 100 characters').optional(),
+  // SQLite ends a pattern at a NUL, and an empty pattern matches every name.
+  q: z
+    .string()
+    .regex(/^\P{Cc}{1,100}$/u)
+    .describe('1 to 100 characters, without control characters')
+    .optional(),
   sort: oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]).default('-created_at'),
 });
 

@@ -2,8 +2,10 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import type { Log } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
+import { ClientGone } from './body.js';
 import type { Locals } from './caller.js';
 import { requestIdOf } from './credentials.js';
+import { awaitsContinue } from './json-body.js';
 import { type ManageOptions, manageRoutes } from './manage.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { type Probes, probeRoutes } from './probes.js';
@@ -46,28 +48,17 @@ const notFound: RequestHandler = () => {
 function problems(log: Log): ErrorRequestHandler {
   // Express tells an error handler by its four parameters.
   return (error: unknown, req, res, _next) => {
-    const refusal = ofExpress(error) ?? asRefusal(error);
+    if (error instanceof ClientGone) return;
+    const refusal = isOfExpress(error) ? new Refusal('invalid_request', 'malformed request') : asRefusal(error);
     const { requestId, cors } = res.locals as Locals;
     const status = statusOf(refusal);
     if (status >= 500) {
       log.error('a request failed', { requestId, method: req.method, code: codeOf(refusal), error: refusal.cause });
     }
-    sendProblem(res, refusal, requestId, cors);
+    // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
+    sendProblem(res, refusal, requestId, { ...cors, ...(awaitsContinue(req) && { Connection: 'close' }) });
   };
 }
 
-/** Errors that Express and its body parser mean for the client. Their texts quote the client's input, so ours replace them. */
-function ofExpress(error: unknown): Refusal | null {
-  const { type, status } = error as { type?: string; status?: number };
-  switch (type) {
-    case 'entity.parse.failed':
-      return new Refusal('invalid_request', 'the body is not valid JSON');
-    case 'entity.too.large':
-      return new Refusal('body_too_large', 'request body too large');
-    case 'charset.unsupported':
-    case 'encoding.unsupported':
-      return new Refusal('unsupported_media_type', 'the body must be plain application/json in UTF-8');
-    default:
-      return status === 400 ? new Refusal('invalid_request', 'malformed request') : null;
-  }
-}
+/** An error that Express means for the client, such as a path that cannot be decoded. Its text quotes what the client sent. */
+const isOfExpress = (error: unknown) => (error as { status?: number }).status === 400;

@@ -1,6 +1,5 @@
 /** How a path is served: its methods, and what each of the declared operations reads and answers. */
-import { isUtf8 } from 'node:buffer';
-import express, { type Request, type Response, type Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import * as z from 'zod';
 import type { Operation } from '../api/operations.js';
 import type { Caller } from '../core/audit.js';
@@ -9,6 +8,7 @@ import { Refusal } from '../core/refusal.js';
 import { sendJson, sendTagged } from './answers.js';
 import { framingOf, hasBody } from './body.js';
 import { callerOf } from './caller.js';
+import { type JsonBodyOptions, readJson } from './json-body.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
 import { parseBody, parseQuery } from './validation.js';
 
@@ -61,14 +61,19 @@ export type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
 export type Handlers<Ops> = { [Name in keyof Ops]: Handler<Ops[Name]> };
 
 /** Serves each operation at its method and path. */
-export function serve<Ops extends Record<string, Operation>>(router: Router, ops: Ops, handlers: Handlers<Ops>): void {
+export function serve<Ops extends Record<string, Operation>>(
+  router: Router,
+  ops: Ops,
+  handlers: Handlers<Ops>,
+  bodies: JsonBodyOptions,
+): void {
   const named = Object.entries<Operation>(ops);
   for (const path of new Set(named.map(([, { path }]) => path))) {
     const methods = (which: (operation: Operation) => boolean) =>
       Object.fromEntries(
         named
           .filter(([, operation]) => operation.path === path && which(operation))
-          .map(([name, operation]) => [operation.method, answering(operation, handlers[name] as AnyHandler)]),
+          .map(([name, operation]) => [operation.method, answering(operation, handlers[name] as AnyHandler, bodies)]),
       );
     const canSucceed = ({ answer, list }: Operation) => (answer ?? list) !== undefined;
     route(
@@ -85,12 +90,12 @@ type AnyHandler = (asked: Asked, page: PageRequest | null) => Promise<unknown>;
 
 const NOTHING = z.strictObject({});
 
-function answering(operation: Operation, run: AnyHandler): MethodHandler {
+function answering(operation: Operation, run: AnyHandler, bodies: JsonBodyOptions): MethodHandler {
   const { method, path, list, status = 200 } = operation;
   return async (req, res) => {
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body the message is about the fields that are missing.
-    const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res) : {});
+    const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res, bodies) : {});
     const asked: Asked = { id: req.params.id, query, body, caller: callerOf(req, res) };
     if (list) {
       const page = (await run(asked, pageRequest(path, query as ListQuery))) as PageOf<unknown>;
@@ -103,29 +108,4 @@ function answering(operation: Operation, run: AnyHandler): MethodHandler {
     if (method === 'GET') sendTagged(req, res, answer);
     else sendJson(res, status, answer);
   };
-}
-
-const LARGEST_BODY = '64kb';
-const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
-const parseJson = express.json({
-  limit: LARGEST_BODY,
-  inflate: false,
-  type: () => true,
-  verify(_req, _res, bytes) {
-    // Decoding would put U+FFFD where they are, and keep a name nobody sent.
-    if (!isUtf8(bytes)) throw new Refusal('invalid_request', 'the body is not valid UTF-8');
-  },
-});
-
-async function readJson(req: Request, res: Response): Promise<unknown> {
-  if (!JSON_TYPE.test(req.get('content-type') ?? '')) {
-    throw new Refusal('unsupported_media_type', 'the body must be plain application/json in UTF-8');
-  }
-  await new Promise<void>((resolve, reject) => {
-    parseJson(req, res, (error?: Error) => {
-      if (error) reject(error);
-      else resolve();
-    });
-  });
-  return req.body as unknown;
 }

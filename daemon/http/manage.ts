@@ -2,12 +2,14 @@ import { type RequestHandler, Router } from 'express';
 import { type MigrationReport, wireMigrations } from '../api/migrations.js';
 import { type Operations, operations } from '../api/operations.js';
 import type { WrongAttempts } from '../core/attempts.js';
+import type { Clock } from '../core/ports.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
 import { addressOf, type Locals } from './caller.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, exactly } from './credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
+import type { JsonBodyOptions } from './json-body.js';
 import { openApi } from './openapi.js';
 import { tokenDraft, tokenFilter, tokenSort, wirePage, wireProject, wireToken } from './wire.js';
 
@@ -20,8 +22,9 @@ export interface ManageOptions {
     up(): Promise<MigrationReport>;
   };
   version: string;
+  clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */
-  live: { readonly current: CorsSettings };
+  live: { readonly current: CorsSettings & JsonBodyOptions['live']['current'] };
 }
 
 export function manageRoutes(options: ManageOptions): Router {
@@ -30,12 +33,13 @@ export function manageRoutes(options: ManageOptions): Router {
   // Before the credential, which no preflight has, and on its refusal too.
   router.use('/manage', crossOrigin(options), authenticate(options));
   const description = openApi(version);
-  serve(router, operations, {
+  const handlers: Handlers<Operations> = {
     ...projectHandlers(registry),
     ...tokenHandlers(registry),
     ...migrationHandlers(options),
     describeApi: () => Promise.resolve(description),
-  });
+  };
+  serve(router, operations, handlers, options);
   return router;
 }
 

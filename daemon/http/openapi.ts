@@ -11,6 +11,7 @@ type Json = Record<string, unknown>;
 const ALWAYS: readonly RefusalKind[] = [
   'invalid_request',
   'management_token_refused',
+  'request_timeout',
   'body_too_large',
   'unsupported_media_type',
   'too_many_attempts',

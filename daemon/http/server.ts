@@ -57,7 +57,6 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
       refuse(asRefusal(error));
       return;
     }
-    if (expectsContinue) res.writeContinue();
     const target = req.url ?? '';
     if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res, live.current);
     else if (isPath(target)) app(req, res);
@@ -87,8 +86,8 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
   return server;
 }
 
-/** Neither an absolute URL nor what a browser would take for one (`//host`). */
-const isPath = (target: string) => /^\/(?!\/)/.test(target);
+/** Neither an absolute URL nor what a browser would take for one (`//host`), and without a fragment, which is not for us. */
+const isPath = (target: string) => /^\/(?!\/)[^#]*$/.test(target);
 
 function answerOptions(req: IncomingMessage, res: ServerResponse, settings: CorsSettings): void {
   res.writeHead(204, { 'X-Request-ID': requestIdOf(req.headers['x-request-id']), ...preflightFields(settings, req) });

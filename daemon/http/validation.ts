@@ -17,8 +17,10 @@ export function parseQuery<Schema extends z.ZodObject>(
   req: Request,
   aliases: Record<string, string> = {},
 ): z.output<Schema> {
+  const { search, searchParams } = new URL(req.originalUrl, 'http://daemon');
+  if (!isDecodable(search)) throw invalid('the query is not percent-encoded UTF-8');
   const query = new Map<string, string>();
-  for (const [written, value] of new URL(req.originalUrl, 'http://daemon').searchParams) {
+  for (const [written, value] of searchParams) {
     // A name may be one that every object has, such as `constructor`.
     const name = (Object.hasOwn(aliases, written) && aliases[written]) || written;
     // An array would widen a filter instead of narrowing it.
@@ -26,6 +28,16 @@ export function parseQuery<Schema extends z.ZodObject>(
     query.set(name, value);
   }
   return parse(schema, Object.fromEntries(query), 'query name');
+}
+
+/** Otherwise URLSearchParams would repair it, and something nobody asked for would be looked for. */
+function isDecodable(search: string): boolean {
+  try {
+    decodeURIComponent(search);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function parse<Schema extends z.ZodObject>(

@@ -45,6 +45,8 @@ export class Stage {
   #tokens: WireTokenCreated[] = [];
   #upstreamEchoesSecrets = false;
   #proxied = 0;
+  /** Of requests whose id the client chose: an answer to HEAD has no body. */
+  readonly #methods = new Map<string, string>();
   /** The daemon's ends of connections, with the port of the other end; null if that was gone already. */
   readonly #served = new Map<Socket, number | null>();
   /** The ports of all connections the daemon took from the kernel. */
@@ -61,6 +63,8 @@ export class Stage {
     this.daemon = await startDaemon({ upstream: this.upstream.url, ...this.options });
     this.project = await this.daemon.createProject();
     const count = (req: IncomingMessage, res: ServerResponse) => {
+      const id = req.headers['x-request-id'];
+      if (typeof id === 'string') this.#methods.set(id, req.method ?? '');
       if (!isProxied(req.url ?? '')) return;
       // One that comes in behind another begins when that is answered, unless the connection is over by then.
       const begin = () => {
@@ -92,6 +96,7 @@ export class Stage {
     this.#ports.clear();
     this.#taken = [];
     this.#transcripts = [];
+    this.#methods.clear();
     this.#tokens = [];
     this.#proxied = 0;
     this.daemon.ended.length = 0;
@@ -270,7 +275,7 @@ export class Stage {
   /** I5: what a client was given is what the upstream gave, and whole only if that was whole. */
   #expectHonestAnswers(): void {
     for (const transcript of this.#transcripts.filter(({ isKept }) => isKept)) {
-      for (const answer of answersIn(transcript.bytes, (id) => this.#exchangeOf(id)?.method)) {
+      for (const answer of answersIn(transcript.bytes, (id) => this.#methodOf(id))) {
         // Only an answer that was forwarded says how long the upstream took.
         if (valuesOf(answer, 'server-timing').length === 0) continue;
         const exchange = this.#exchangeOf(valuesOf(answer, 'x-request-id').join());
@@ -282,6 +287,10 @@ export class Stage {
         if (isWhole) expect(isAnswerWhole(exchange), 'I5: a whole answer to the client was whole').to.equal(true);
       }
     }
+  }
+
+  #methodOf(requestId: string): string | undefined {
+    return this.#methods.get(requestId) ?? this.daemon.ended.find((ended) => ended.requestId === requestId)?.method;
   }
 
   /** The last one with that id: a retried request is answered by its second. */
