@@ -71,7 +71,7 @@ describe('the management API', () => {
       problemOf(await withCredential(`Bearer ${token.token}`), 401, 'management_token_refused');
     });
 
-    it('comes before everything else: nobody learns what exists or is allowed', async () => {
+    it('H12 comes before everything else: nobody learns what exists or is allowed', async () => {
       for (const path of [
         `/manage/projects/${project.id}`,
         `/manage/tokens/${ID}`,
@@ -110,7 +110,7 @@ describe('the management API', () => {
       '/health': 'GET',
     };
     for (const [path, allow] of Object.entries(allowed)) {
-      it(`other than ${allow} are 405 on ${path.replace(ID, '<id>')}`, async () => {
+      it(`S09 other than ${allow} are 405 on ${path.replace(ID, '<id>')}`, async () => {
         for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE']) {
           if (allow.split(', ').includes(method)) continue;
           const answer = await rawRequest(daemon, { method, path });
@@ -121,7 +121,7 @@ describe('the management API', () => {
     }
 
     for (const [path, allow] of Object.entries(allowed)) {
-      it(`OPTIONS on ${path.replace(ID, '<id>')} says ${allow}, and nothing else`, async () => {
+      it(`S12 OPTIONS on ${path.replace(ID, '<id>')} says ${allow}, and nothing else`, async () => {
         const answer = await rawRequest(daemon, { method: 'OPTIONS', path });
         expect({ status: answer.status, text: answer.text }).to.deep.equal({ status: 204, text: '' });
         expect(answer.headers.get('allow')).to.equal(allow);
@@ -143,7 +143,7 @@ describe('the management API', () => {
       ['/manage/nothing', 404],
       ['/live', 200],
     ] as const) {
-      it(`HEAD ${path.replace(ID, '<id>')} answers as GET does, without a body`, async () => {
+      it(`S12 HEAD ${path.replace(ID, '<id>')} answers as GET does, without a body`, async () => {
         const headers = { 'x-request-id': 'the-same' };
         const got = await rawRequest(daemon, { path, headers });
         const answer = await rawRequest(daemon, { method: 'HEAD', path, headers });
@@ -153,7 +153,7 @@ describe('the management API', () => {
       });
     }
 
-    it('HEAD is 405 where there is no GET', async () => {
+    it('S12 HEAD is 405 where there is no GET', async () => {
       const answer = await rawRequest(daemon, { method: 'HEAD', path: '/manage/tokens/lookup' });
       expect({ status: answer.status, allow: answer.headers.get('allow') }).to.deep.equal({
         status: 405,
@@ -161,7 +161,7 @@ describe('the management API', () => {
       });
     });
 
-    it('HEAD without the management token is 401', async () => {
+    it('S12 HEAD without the management token is 401', async () => {
       const headers = { authorization: undefined };
       const answer = await rawRequest(daemon, { method: 'HEAD', path: '/manage/projects', headers });
       expect(answer.status).to.equal(401);
@@ -181,7 +181,7 @@ describe('the management API', () => {
       '/v2/models',
       '/index.html',
     ]) {
-      it(`${path.replace(ID, '<id>')} is 404`, async () => {
+      it(`S11 ${path.replace(ID, '<id>')} is 404`, async () => {
         expect(problemOf(await rawRequest(daemon, { path }), 404, 'not_found')).to.equal('no such path');
       });
     }
@@ -192,7 +192,7 @@ describe('the management API', () => {
       '/manage/projects/%ff',
       '/manage/projects/%E0%A4%A',
     ]) {
-      it(`${path} is 400`, async () => {
+      it(`S08 ${path} is 400`, async () => {
         expect(problemOf(await rawRequest(daemon, { path }), 400, 'invalid_request')).to.equal('malformed request');
       });
     }

@@ -71,7 +71,7 @@ describe('projects', () => {
       '<b>&amp;',
       ' x ',
     ]) {
-      it(`takes the name ${JSON.stringify(name.slice(0, 40))} as it is`, async () => {
+      it(`S05 takes the name ${JSON.stringify(name.slice(0, 40))} as it is`, async () => {
         const { id } = await daemon.createProject({ name });
         expect((await detail(id)).name).to.equal(name);
       });
@@ -92,7 +92,7 @@ describe('projects', () => {
       null,
       ['x'],
     ]) {
-      it(`refuses the name ${JSON.stringify(name).slice(0, 40)} with 400`, async () => {
+      it(`S05 refuses the name ${JSON.stringify(name).slice(0, 40)} with 400`, async () => {
         const answer = await daemon.manage('POST', '/manage/projects', { name, api_key: UPSTREAM_KEY });
         expect(problemOf(answer, 400, 'invalid_request')).to.match(/^name must be 1 to 100 characters/);
       });
@@ -217,7 +217,7 @@ describe('projects', () => {
       '__proto__',
       'x'.repeat(2000),
     ]) {
-      it(`is 404 for the id ${id.slice(0, 40)}`, async () => {
+      it(`S08 is 404 for the id ${id.slice(0, 40)}`, async () => {
         expect(problemOf(await daemon.manage('GET', `/manage/projects/${id}`), 404, 'not_found')).to.equal(
           'project not found',
         );
@@ -273,7 +273,7 @@ describe('projects', () => {
       { is_active: 0 },
       { id: UNKNOWN_ID },
     ]) {
-      it(`to ${JSON.stringify(changes)} is 400 and changes nothing`, async () => {
+      it(`S06 to ${JSON.stringify(changes)} is 400 and changes nothing`, async () => {
         const project = await daemon.createProject();
         problemOf(await daemon.manage('PATCH', `/manage/projects/${project.id}`, changes), 400, 'invalid_request');
         expect(await detail(project.id)).to.deep.equal(project);
@@ -296,7 +296,7 @@ describe('projects', () => {
       expect(await patch(id, { is_active: true })).to.include({ deactivated_at: null, is_active: true });
     });
 
-    it('makes the tokens unusable, does not revoke them, and reactivation brings them back', async () => {
+    it('H16 makes the tokens unusable, does not revoke them, and reactivation brings them back', async () => {
       const { id } = await daemon.createProject();
       const { token, id: tokenId } = await daemon.createToken(id);
       expect((await daemon.call(token)).status).to.equal(200);
@@ -321,7 +321,7 @@ describe('projects', () => {
       ['an unknown', () => UNKNOWN_ID],
       ['an impossible', () => 'nonsense'],
     ] as const) {
-      it(`of ${which} id is 405, says what to do instead and what is allowed`, async () => {
+      it(`S09 of ${which} id is 405, says what to do instead and what is allowed`, async () => {
         const { id } = await daemon.createProject();
         const answer = await daemon.manage('DELETE', `/manage/projects/${idOf(id)}`);
         expect(problemOf(answer, 405, 'method_not_allowed')).to.equal(refusal);
@@ -338,7 +338,7 @@ describe('projects', () => {
       expect(token.state).to.equal('active');
     });
 
-    it('is 401 without the management token', async () => {
+    it('S09 is 401 without the management token', async () => {
       const answer = await daemon.manage('DELETE', `/manage/projects/${UNKNOWN_ID}`, undefined, {
         authorization: 'Bearer x',
       });

@@ -119,7 +119,7 @@ describe('a token', () => {
       { is_active: 0 },
       { is_active: false, name: 'x' },
     ]) {
-      it(`by PATCH with ${JSON.stringify(body)} is 400 and changes nothing`, async () => {
+      it(`S06 by PATCH with ${JSON.stringify(body)} is 400 and changes nothing`, async () => {
         const { id } = await daemon.createToken(project.id);
         problemOf(await daemon.manage('PATCH', `/manage/tokens/${id}`, body), 400, 'invalid_request');
         expect((await daemon.token(id)).is_active).to.equal(true);
@@ -127,7 +127,7 @@ describe('a token', () => {
     }
 
     for (const id of [UNKNOWN_ID, 'nonsense']) {
-      it(`is 404 for the token ${id}, as is its detail`, async () => {
+      it(`S08 is 404 for the token ${id}, as is its detail`, async () => {
         const path = `/manage/tokens/${id}`;
         const answers = [
           await daemon.manage('GET', path),

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { crc32 } from 'node:zlib';
 import type { WireProject, WireTokenCreated } from '../daemon/api/contract.js';
 import { startDaemon, type TestDaemon } from './support/daemon.js';
-import { bodyOf, problemOf } from './support/management.js';
+import { bodyOf, problemOf, storedIn } from './support/management.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const HOUR_MS = 3_600_000;
@@ -24,7 +24,7 @@ describe('tokens', () => {
     bodyOf(daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive }));
 
   describe('creation', () => {
-    it('answers 201 with a token that lives 24 hours, is unlimited and unused, and its secret', async () => {
+    it('H12 answers 201 with a token that lives 24 hours, is unlimited and unused, and its secret', async () => {
       const created = await bodyOf<WireTokenCreated>(issue({ project_id: project.id }), 201);
       const { id, token, created_at, expires_at, obfuscated, ...rest } = created;
       expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -57,7 +57,7 @@ describe('tokens', () => {
       expect(JSON.stringify(others.map(({ body }) => body as unknown))).not.to.include(token.slice(10, -4));
     });
 
-    it('makes secrets of a prefix, 43 random characters and a CRC-32 of all that', async () => {
+    it('H14 makes secrets of a prefix, 43 random characters and a CRC-32 of all that', async () => {
       const secrets = new Set<string>();
       for (let i = 0; i < 20; i++) {
         const { token } = await daemon.createToken(project.id);
@@ -143,18 +143,20 @@ describe('tokens', () => {
   });
 
   describe('bad input at creation', () => {
-    const refusedFields = {
-      duration_hours: [0, -1, 1.5, '24', null, true, 8761, 1e9, 2.4e9, 1e300, [24], {}],
-      duration_minutes: [0, -1, 0.5, '60', null, 525_601],
-      max_requests: [-1, 1.5, '10', null, true, 2 ** 31, 2 ** 53 + 1, 1e300],
-      name: ['', '  ', 'x'.repeat(101), 'a\nb', 'a\u009bb', 7, null],
-      project_id: ['', 7, null, ['x'], { ne: 'x' }],
-    };
-    for (const [field, values] of Object.entries(refusedFields)) {
+    const refusedFields: [row: string, field: string, values: unknown[]][] = [
+      ['S01', 'duration_hours', [0, -1, 1.5, '24', null, true, 8761, 1e9, 2.4e9, 1e300, [24], {}]],
+      ['S01', 'duration_minutes', [0, -1, 0.5, '60', null, 525_601]],
+      ['S02', 'max_requests', [-1, 1.5, '10', null, true, 2 ** 31, 2 ** 53 + 1, 1e300]],
+      ['S03', 'project_id', ['', 7, null, ['x'], { ne: 'x' }]],
+      ['S05', 'name', ['', '  ', 'x'.repeat(101), 'a\nb', 'a\u009bb', 7, null]],
+    ];
+    for (const [row, field, values] of refusedFields) {
       for (const value of values) {
-        it(`refuses ${field} ${JSON.stringify(value).slice(0, 30)} with 400`, async () => {
+        it(`${row} refuses ${field} ${JSON.stringify(value).slice(0, 30)} with 400, and stores nothing`, async () => {
+          const before = await storedIn(daemon);
           const answer = await issue({ project_id: project.id, [field]: value });
           expect(problemOf(answer, 400, 'invalid_request')).to.match(new RegExp(`^${field} must be `));
+          expect(await storedIn(daemon)).to.deep.equal(before);
         });
       }
     }

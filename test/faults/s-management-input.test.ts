@@ -1,0 +1,449 @@
+import { expect } from 'chai';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { storedIn, write } from '../support/management.js';
+import { chunk, type Fields, head, type RawAnswer, type RawClient } from '../support/raw.js';
+import { staged } from './support/stage.js';
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const JSON_TYPE: Fields = { 'Content-Type': 'application/json' };
+const CHUNKED: Fields = { ...JSON_TYPE, 'Transfer-Encoding': 'chunked', 'Content-Length': [] };
+
+const ask = (start: string, fields: Fields = {}) => head(start, MANAGEMENT_TOKEN, fields);
+const send = (start: string, body: string, fields: Fields = {}) =>
+  ask(start, { ...JSON_TYPE, 'Content-Length': String(Buffer.byteLength(body, 'latin1')), ...fields }) + body;
+
+/** An error as every client can read it, which shows nothing of how llmp is made. */
+function expectProblem(answer: RawAnswer, status: number, code: string): string {
+  expect({ status: answer.status, code: answer.json.code }, answer.text).to.deep.equal({ status, code });
+  expect(answer.json).to.have.all.keys('error', 'code', 'request_id');
+  expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
+  expect(answer.header('x-request-id')).to.equal(answer.json.request_id);
+  expect(answer.text).not.to.match(/<!?\w+|node_modules|\.js\b|\bat .+:\d/i);
+  return String(answer.json.error);
+}
+
+describe('S: what the management API is sent', () => {
+  const { stage, it } = staged();
+
+  /** The request is answered, nothing is stored, and the next one on the connection is read as itself. */
+  const refused = async (bytes: string, status: number, code: string): Promise<string> => {
+    const before = await storedIn(stage.daemon);
+    const client = await stage.client(bytes);
+    const error = expectProblem(await client.answer(), status, code);
+    await expectInStep(client);
+    expect(await storedIn(stage.daemon)).to.deep.equal(before);
+    await stage.expectNothingSpent();
+    return error;
+  };
+  const expectInStep = async (client: RawClient) => {
+    client.send(ask('GET /manage/projects?limit=1', { 'X-Request-ID': 'the-next' }));
+    const next = await client.answer();
+    expect([next.status, next.header('x-request-id')]).to.deep.equal([200, 'the-next']);
+    expect(client.pending.toString('latin1'), 'what no request asked for').to.equal('');
+  };
+  const rows = ({ json }: RawAnswer) => json as unknown as WireToken[];
+
+  describe('numbers as JSON may write them', () => {
+    const create = (field: string, number: string) =>
+      send('POST /manage/tokens', `{"project_id":"${stage.project.id}","${field}":${number}}`);
+
+    for (const [field, wrong] of [
+      [
+        'duration_hours',
+        ['0', '-0', '-1', '1.5', '1e9', '2.4e9', '1e300', '1e999', '-1e999', '5e-324', '8761', '"24"'],
+      ],
+      ['max_requests', ['-1', '0.5', '2147483648', '9007199254740993', '1e300', '1e999', '"10"', 'true', '[10]']],
+    ] as const) {
+      const id = field === 'duration_hours' ? 'S01' : 'S02';
+      for (const number of wrong) {
+        it(`${id} ${field} ${number} is refused with what is accepted`, async () => {
+          expect(await refused(create(field, number), 400, 'invalid_request')).to.match(
+            new RegExp(`^${field} must be a whole number from [01] to \\d+$`),
+          );
+        });
+      }
+      for (const number of ['NaN', 'Infinity', '0x10', '01', '.5', '1_000', '1n', '+1']) {
+        it(`${id} ${field} ${number} is no JSON`, async () => {
+          expect(await refused(create(field, number), 400, 'invalid_request')).to.equal('the body is not valid JSON');
+        });
+      }
+    }
+
+    it('S01 S02 that are whole are taken however they are written', async () => {
+      const answer = await stage.ask(
+        send('POST /manage/tokens', `{"project_id":"${stage.project.id}","duration_hours":2.4e1,"max_requests":1.0}`),
+      );
+      expect(answer.status).to.equal(201);
+      const { created_at, expires_at, max_requests } = answer.json as unknown as WireToken;
+      expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(24 * 3_600_000);
+      expect(max_requests).to.equal(1);
+    });
+  });
+
+  describe('filters', () => {
+    let other: WireProject;
+    const list = (query: string) => stage.ask(ask(`GET /manage/tokens?${query}`));
+
+    before(async () => {
+      other = await stage.daemon.createProject();
+      await stage.daemon.createToken(other.id, { name: 'of another project' });
+    });
+
+    for (const [what, query] of Object.entries({
+      'two ids': 'project_id=<mine>&project_id=<other>',
+      'an id and its older name': 'project_id=<mine>&projectId=<other>',
+      'an id in an array': 'project_id[]=<other>',
+      'an operator': 'project_id[ne]=<mine>',
+      'a name in disguise': 'project_id=<mine>&%70roject_id=<other>',
+      'a list of ids': 'project_id=<mine>,<other>',
+      'no id': 'project_id=',
+      'a name without a value': 'project_id',
+      'a pattern that a NUL makes empty': 'q=%00',
+      'a pattern cut by a NUL': 'q=%00of%20another',
+      'bytes that are no text': 'q=%ff',
+      'half a surrogate pair': 'q=%ED%A0%80',
+      'half an escape': 'q=%',
+      'an escape of no number': 'q=%zz',
+    })) {
+      it(`S03 are not widened by ${what}: 400`, async () => {
+        const asked = query.replace('<mine>', stage.project.id).replace('<other>', other.id);
+        await refused(ask(`GET /manage/tokens?${asked}`), 400, 'invalid_request');
+      });
+    }
+
+    for (const [what, query] of Object.entries({
+      'a part of an id': 'project_id=<part>',
+      SQL: "project_id=<mine>'%20OR%20'1'='1",
+      'a NUL behind an id': 'project_id=<mine>%00',
+      'a pattern of SQL': 'project_id=%25',
+      'a pattern in a search': 'q=%25',
+      'one character of SQL in a search': 'q=_',
+    })) {
+      it(`S03 are not widened by ${what}: nothing is found`, async () => {
+        const { id } = stage.project;
+        const answer = await list(
+          query.replace('<mine>', id).replace('<other>', other.id).replace('<part>', id.slice(0, 8)),
+        );
+        expect({ status: answer.status, rows: rows(answer) }).to.deep.equal({ status: 200, rows: [] });
+        expect(answer.header('x-total-count')).to.equal('0');
+      });
+    }
+
+    for (const written of ['TRUE', '', '1', 'yes', 'false%00', 'true&active_only=true', 'true,false']) {
+      it(`S04 active_only=${written} is 400`, async () => {
+        await refused(ask(`GET /manage/tokens?active_only=${written}`), 400, 'invalid_request');
+      });
+    }
+
+    it('S04 active_only is true or false', async () => {
+      const revoked = await stage.issue();
+      await stage.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
+      const idsWith = async (query: string) => rows(await list(query)).map(({ id }) => id);
+      expect(await idsWith('active_only=true&limit=1000'))
+        .to.include(stage.token.id)
+        .and.not.to.include(revoked.id);
+      expect(await idsWith('active_only=false&limit=1000')).to.include.members([stage.token.id, revoked.id]);
+    });
+  });
+
+  describe('names', () => {
+    for (const [what, name] of Object.entries({
+      'of 10 KB': 'x'.repeat(10_000),
+      'of spaces': '   ',
+      'of other white space': '\\u2003\\u00a0',
+      'with a NUL': 'a\\u0000b',
+      'with a newline': 'a\\nb',
+      'with an escape sequence': '\\u001b[2J',
+      'with a control of eight bits': 'a\\u009bb',
+      'with DEL': 'a\\u007fb',
+      'with a line separator': 'a\\u2028b',
+      'with half a surrogate pair': 'a\\ud800b',
+    })) {
+      it(`S05 ${what} are refused, for projects and tokens`, async () => {
+        const problem = 'name must be 1 to 100 characters, not only spaces, without control characters';
+        const project = send('POST /manage/projects', `{"api_key":"sk-x","name":"${name}"}`);
+        expect(await refused(project, 400, 'invalid_request')).to.equal(problem);
+        const token = send('POST /manage/tokens', `{"project_id":"${stage.project.id}","name":"${name}"}`);
+        expect(await refused(token, 400, 'invalid_request')).to.equal(problem);
+      });
+    }
+
+    for (const name of ['\\ud83d\\udd11', '\\u202eright to left', '\\u0627\\u0644', '<img src=x onerror=alert(1)>']) {
+      it(`S05 ${name} is a name like any other, and comes back as it was sent`, async () => {
+        const sent = JSON.parse(`"${name}"`) as string;
+        const body = `{"project_id":"${stage.project.id}","name":"${name}"}`;
+        const answer = await stage.ask(send('POST /manage/tokens', body));
+        expect(answer.status).to.equal(201);
+        expect(answer.json.name).to.equal(sent);
+      });
+    }
+  });
+
+  describe('fields', () => {
+    const path = () => `/manage/tokens/${stage.token.id}`;
+
+    for (const body of [
+      '{}',
+      '{"is_active":"false"}',
+      '{"is_active":0}',
+      '{"is_active":null}',
+      '{"is_active":[false]}',
+      '{"is_active":false,"extra":1}',
+      '{"is_active":false,"__proto__":{"is_active":false}}',
+      '{"Is_Active":false}',
+    ]) {
+      it(`S06 ${body} neither revokes a token nor deactivates its project`, async () => {
+        await refused(send(`PATCH ${path()}`, body), 400, 'invalid_request');
+        await refused(send(`PATCH /manage/projects/${stage.project.id}`, body), 400, 'invalid_request');
+        expect((await stage.daemon.token(stage.token.id)).state).to.equal('active');
+        expect((await stage.ask(stage.get())).status).to.equal(200);
+      });
+    }
+  });
+
+  describe('bodies', () => {
+    // Read as a request of its own, it would create a project.
+    const inner = send('POST /manage/projects', '{"name":"smuggled","api_key":"sk-x"}');
+
+    for (const [what, fields] of Object.entries<Fields>({
+      'of no type': { 'Content-Type': [] },
+      'of text': { 'Content-Type': 'text/plain' },
+      'of a form': { 'Content-Type': 'application/x-www-form-urlencoded' },
+      'in UTF-7': { 'Content-Type': 'application/json; charset=utf-7' },
+      'of two types': { 'Content-Type': 'application/json, text/plain' },
+      'packed with gzip': { 'Content-Encoding': 'gzip' },
+      'packed with br': { 'Content-Encoding': 'br' },
+    })) {
+      it(`S07 ${what} are 415, and what stands in them is not read as a request`, async () => {
+        await refused(send('POST /manage/projects', inner, fields), 415, 'unsupported_media_type');
+        await refused(
+          send('POST /manage/projects', chunk(inner) + '0\r\n\r\n', { ...CHUNKED, ...fields }),
+          415,
+          'unsupported_media_type',
+        );
+      });
+    }
+
+    it('S07 are not read without the management token, nor taken for requests', async () => {
+      const fields = { Authorization: [], 'X-Request-ID': 'first' };
+      await refused(send('POST /manage/projects', inner, fields), 401, 'management_token_refused');
+    });
+
+    it('S07 E03 larger than 64 KiB are 413 at once: by what is declared, or as soon as they are', async () => {
+      for (const bytes of [
+        send('POST /manage/projects', '{', { 'Content-Length': '65537' }),
+        send('POST /manage/projects', chunk(`{"name":"${'x'.repeat(65_536)}`), CHUNKED),
+      ]) {
+        const client = await stage.client(bytes);
+        expectProblem(await client.answer(), 413, 'body_too_large');
+        stage.daemon.clock.advance(2_000);
+        await client.closed;
+      }
+    });
+
+    it('S07 of 64 KiB are read', async () => {
+      const body = '{"name":"x","api_key":"sk-x"'.padEnd(65_535) + '}';
+      expect((await stage.ask(send('POST /manage/projects', body))).status).to.equal(201);
+    });
+
+    it('S07 A21 that do not arrive within CLIENT_BODY_TIMEOUT are 408, however slowly they go on', async () => {
+      const client = await stage.client(send('POST /manage/projects', '{', { 'Content-Length': '100' }));
+      await eventually('the body is waited for', () => stage.daemon.clock.pending > 0);
+      for (let seconds = 0; seconds < 30; seconds += 10) {
+        client.send(' ');
+        stage.daemon.clock.advance(10_000);
+      }
+      expectProblem(await client.answer(), 408, 'request_timeout');
+      stage.daemon.clock.advance(2_000);
+      await client.closed;
+    });
+
+    it('S07 A21 that nobody reads do not keep their connection: it is closed after 2 s', async () => {
+      const client = await stage.client(
+        send('POST /manage/projects', '{', { Authorization: [], 'Content-Length': '100' }),
+      );
+      expectProblem(await client.answer(), 401, 'management_token_refused');
+      stage.daemon.clock.advance(2_000);
+      await client.closed;
+    });
+
+    it('S07 A10 whose framing breaks are 400, and the connection ends', async () => {
+      const client = await stage.client(send('POST /manage/projects', chunk('{"name":') + 'zz\r\n', CHUNKED));
+      expectProblem(await client.answer(), 400, 'malformed_request');
+      await client.closed;
+    });
+
+    it('S07 A10 whose framing breaks behind their answer get no second one', async () => {
+      for (const start of ['POST /manage/projects', 'POST /v1/echo']) {
+        const client = await stage.client(send(start, chunk('{'), { ...CHUNKED, Authorization: [] }));
+        expect((await client.answer()).status).to.equal(401);
+        client.send('zz\r\n\r\n');
+        await client.closed;
+        expect(client.pending.toString('latin1')).to.equal('');
+      }
+    });
+
+    it('S07 A32 are asked for with 100 once they are wanted, and not before a refusal', async () => {
+      const body = '{"name":"continued","api_key":"sk-x"}';
+      const fields: Fields = { ...JSON_TYPE, 'Content-Length': String(body.length), Expect: '100-continue' };
+      const client = await stage.client(ask('POST /manage/projects', fields));
+      expect((await client.answer()).status).to.equal(100);
+      client.send(body);
+      expect((await client.answer()).status).to.equal(201);
+      for (const [wrong, status] of [
+        [{ Authorization: [] }, 401],
+        [{ 'Content-Type': 'text/plain' }, 415],
+        [{ 'Content-Length': '65537' }, 413],
+      ] as const) {
+        const refusedFirst = await stage.client(ask('POST /manage/projects', { ...fields, ...wrong }));
+        expect((await refusedFirst.answer()).status).to.equal(status);
+        await refusedFirst.closed;
+        expect(refusedFirst.pending.toString('latin1')).to.equal('');
+      }
+    });
+  });
+
+  describe('paths', () => {
+    const NOT_FOUND: readonly [string, string, string][] = [
+      ['an unknown token', `/manage/tokens/${UNKNOWN_ID}`, 'token not found'],
+      ['an unknown project', `/manage/projects/${UNKNOWN_ID}`, 'project not found'],
+      ['an id that can be none', '/manage/tokens/nonsense', 'token not found'],
+      ['an id in capitals', `/manage/tokens/${UNKNOWN_ID.toUpperCase()}`, 'token not found'],
+      ['an id with a NUL behind it', `/manage/tokens/${UNKNOWN_ID}%00`, 'token not found'],
+      ['SQL for an id', "/manage/projects/'%20OR%201=1", 'project not found'],
+      ['a name of every object', '/manage/projects/__proto__', 'project not found'],
+      ['a path out of it', '/manage/projects/%2e%2e%2ftokens', 'project not found'],
+    ];
+    for (const [what, path, error] of NOT_FOUND) {
+      it(`S08 to ${what} are 404 in JSON`, async () => {
+        expect(await refused(ask(`GET ${path}`), 404, 'not_found')).to.equal(error);
+      });
+    }
+
+    for (const path of [
+      '/manage/tokens/%zz',
+      '/manage/projects/%',
+      '/manage/tokens/%ff',
+      '/manage/projects/%E0%A4%A',
+    ]) {
+      it(`S08 that cannot be decoded are 400 in JSON: ${path}`, async () => {
+        expect(await refused(ask(`GET ${path}`), 400, 'invalid_request')).to.equal('malformed request');
+      });
+    }
+
+    for (const id of ['<known>', UNKNOWN_ID, 'nonsense', '%zz']) {
+      it(`S09 DELETE of the project ${id} is never done: ${id === '%zz' ? 400 : 405}, behind the token`, async () => {
+        const start = `DELETE /manage/projects/${id.replace('<known>', stage.project.id)}`;
+        const client = await stage.client(ask(start, { Authorization: [] }) + ask(start));
+        expectProblem(await client.answer(), 401, 'management_token_refused');
+        const answer = await client.answer();
+        if (id === '%zz') expectProblem(answer, 400, 'invalid_request');
+        else expectProblem(answer, 405, 'method_not_allowed');
+        expect(answer.header('allow')).to.equal(id === '%zz' ? undefined : 'GET, PATCH');
+        await expectInStep(client);
+        expect((await stage.daemon.token(stage.token.id)).state).to.equal('active');
+        await stage.expectNothingSpent();
+      });
+    }
+
+    for (const path of [
+      '/manage',
+      '/manage/',
+      '/manage/nothing',
+      '/manage/tokens/',
+      '/manage//tokens',
+      '/',
+      '/v1x',
+      '/index.html',
+    ]) {
+      it(`S11 that lead nowhere are 404 in JSON: ${path}`, async () => {
+        for (const method of ['GET', 'POST', 'DELETE']) {
+          expect(await refused(ask(`${method} ${path}`), 404, 'not_found')).to.equal('no such path');
+        }
+      });
+    }
+
+    it('S11 under /v1 are the provider’s to know', async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.answer(404, '', '{"error":{"message":"Unknown request URL"}}');
+      };
+      const answer = await stage.ask(stage.get({}, '/v1/nothing'));
+      expect([answer.status, answer.text]).to.deep.equal([404, '{"error":{"message":"Unknown request URL"}}']);
+      expect((await stage.upstream.only()).target).to.equal('/v1/nothing');
+    });
+
+    for (const path of [
+      '/manage/projects',
+      `/manage/tokens/${UNKNOWN_ID}`,
+      '/manage/nothing',
+      '/manage/tokens?limit=0',
+    ]) {
+      it(`S12 HEAD ${path} is GET without a body: not a byte of one`, async () => {
+        const got = await stage.ask(ask(`GET ${path}`, { 'X-Request-ID': 'answered-to-GET-' }));
+        const client = await stage.client(ask(`HEAD ${path}`, { 'X-Request-ID': 'answered-to-HEAD' }));
+        const answer = await client.answer('HEAD');
+        const shown = ({ status, fields }: RawAnswer) => [
+          status,
+          ...fields.filter(([name]) => name !== 'Date' && name !== 'X-Request-ID'),
+        ];
+        expect(shown(answer)).to.deep.equal(shown(got));
+        await expectInStep(client);
+      });
+    }
+
+    it('S12 OPTIONS names the methods, behind the token, and without a body', async () => {
+      const client = await stage.client(
+        ask('OPTIONS /manage/tokens', { Authorization: [] }) + ask('OPTIONS /manage/tokens'),
+      );
+      expectProblem(await client.answer(), 401, 'management_token_refused');
+      const answer = await client.answer();
+      expect([answer.status, answer.header('allow')]).to.deep.equal([204, 'POST, GET']);
+      await expectInStep(client);
+    });
+  });
+
+  describe('lists of many', () => {
+    const MANY = 20_000;
+    let crowded: WireProject;
+
+    const addTokens = (projectId: string, count: number) =>
+      write(
+        stage.daemon,
+        `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $count)
+         INSERT INTO tokens (id, digest, project_id, name, name_folded, is_active, expires_at, created_at, max_requests, obfuscated)
+         SELECT printf('%08x-0000-4000-8000-%012x', i, i), printf('%064x', i), $projectId, 'crowd', 'crowd', TRUE, 4102444800000, i, 0, 'sk-wt-0000…0000' FROM n`,
+        { count, projectId },
+      );
+
+    before(async () => {
+      crowded = await stage.daemon.createProject();
+      await addTokens(crowded.id, MANY);
+    });
+
+    it('S10 are given by pages of at most 1000, whose cost does not grow with the list', async () => {
+      const { database } = stage.daemon.daemon.stores;
+      const path = `/manage/tokens?project_id=${crowded.id}&limit=1000`;
+      await refused(ask(`GET ${path.replace('1000', '1001')}`), 400, 'invalid_request');
+      let next: string | undefined = path;
+      const seen = new Set<string>();
+      const statements = new Set<number>();
+      while (next !== undefined) {
+        const before = database.statements;
+        const answer: RawAnswer = await stage.ask(ask(`GET ${next}`));
+        statements.add(database.statements - before);
+        expect(answer.header('x-total-count')).to.equal(String(MANY));
+        expect(answer.body.length, 'bytes of a page').to.be.below(600 * 1000);
+        for (const { id } of rows(answer)) seen.add(id);
+        next = /^<([^>]+)>; rel="next"$/.exec(answer.header('link') ?? '')?.[1];
+      }
+      expect(seen.size).to.equal(MANY);
+      expect([...statements], 'statements for a page').to.have.lengthOf(1);
+    });
+
+    it('S10 without a limit are 100', async () => {
+      expect(rows(await stage.ask(ask(`GET /manage/tokens?project_id=${crowded.id}`)))).to.have.lengthOf(100);
+    });
+  });
+});
