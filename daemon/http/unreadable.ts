@@ -3,14 +3,14 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../core/ports.js';
-import { Refusal, type RefusalKind } from '../core/refusal.js';
+import { Refusal } from '../core/refusal.js';
 import { requestIdOf } from './credentials.js';
 import { cut, isLingering, LINGER_MS } from './endings.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
 import { type Proxy, REFUSAL_HEADERS } from './proxy.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
 
-type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer };
+type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 /** With the response that goes out on it, or will. */
 type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
 
@@ -53,19 +53,23 @@ export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse'> | 
   });
 }
 
-/** Why the parser gave up, as far as it says so. */
+/** Why the parser gave up, as far as it says so and the last that was read shows it. */
 function unparsed(error: ParserError): Refusal {
   const cause = { cause: error };
+  const parsed = (error.rawPacket?.subarray(0, error.bytesParsed) ?? Buffer.alloc(0)).toString('latin1');
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new Refusal('request_timeout', 'the request headers did not arrive in time', cause);
   }
   if (error.code === 'HPE_HEADER_OVERFLOW') {
-    const firstLine = error.rawPacket?.indexOf('\r\n') ?? 0;
-    const isTarget = firstLine === -1 || firstLine > LONGEST_TARGET;
+    const line = parsed.slice(parsed.lastIndexOf('\r\n') + 1).trimStart();
+    const isTarget = /^[A-Z-]+ \S/.test(line) && line.length > LONGEST_TARGET;
     return isTarget ? new Refusal('uri_too_long', 'request target too long', cause) : headersTooLarge();
   }
-  const kind: RefusalKind = error.code === 'HPE_INVALID_VERSION' ? 'http_version_not_supported' : 'malformed_request';
-  return new Refusal(kind, kind === 'malformed_request' ? 'malformed request' : 'HTTP version not supported', cause);
+  // The parser says the same of a version that it does not know and of a line that does not end behind the version.
+  if (error.code === 'HPE_INVALID_VERSION' && /HTTP\/(?!1\.[01])\d\.\d$/.test(parsed)) {
+    return new Refusal('http_version_not_supported', 'HTTP version not supported', cause);
+  }
+  return new Refusal('malformed_request', 'malformed request', cause);
 }
 
 /** An answer where Node made no response object, and the end of the connection: where the next request would begin is unknown. */

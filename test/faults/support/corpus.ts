@@ -1,0 +1,22 @@
+/** Requests that once broke a proxy, byte for byte, each in a file of its own. `{{token}}` stands for the client's secret. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FOLDER = join(import.meta.dirname, '../../../../test/faults/corpus');
+const TOKEN = '{{token}}';
+
+export interface CorpusFile {
+  name: string;
+  /** With the placeholder; each character one byte. */
+  text: string;
+}
+
+export function corpus(): CorpusFile[] {
+  return readdirSync(FOLDER)
+    .filter((file) => file.endsWith('.http'))
+    .sort()
+    .map((file) => ({ name: file.slice(0, -'.http'.length), text: readFileSync(join(FOLDER, file), 'latin1') }));
+}
+
+export const withSecret = (text: string, secret: string) => Buffer.from(text.replaceAll(TOKEN, secret), 'latin1');
+export const withoutSecret = (bytes: Buffer, secret: string) => bytes.toString('latin1').replaceAll(secret, TOKEN);
