@@ -17,8 +17,10 @@ const LONGEST_LIFE_MS = 60_000;
 
 /** A connection, and the next one once it is lost. */
 export class Connection {
-  readonly #client: Client;
+  readonly #origin: string;
+  readonly #connect: Connect;
   readonly #clock: Clock;
+  #client: Client | null = null;
   #openedAtMs = Infinity;
   /** How many requests it has been given, the current one included. */
   carries = 0;
@@ -26,14 +28,21 @@ export class Connection {
   failure: Error | null = null;
 
   constructor(origin: string, connect: Connect, clock: Clock) {
+    this.#origin = origin;
+    this.#connect = connect;
     this.#clock = clock;
-    this.#client = new Client(origin, {
+  }
+
+  #newClient(): Client {
+    return new Client(this.#origin, {
       pipelining: 1,
       allowH2: false,
       maxHeaderSize: LARGEST_RESPONSE_HEADERS,
       connect: (options, callback) => {
-        connect(options, (...[error, socket]) => {
+        this.#connect(options, (...[error, socket]) => {
           if (error) {
+            // After some errors undici's client would let its next request wait for ever.
+            this.#client = null;
             callback(error, null);
           } else {
             this.#opened(socket);
@@ -67,17 +76,22 @@ export class Connection {
 
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
     const isOld = this.#clock.monotonic() > this.#openedAtMs + LONGEST_LIFE_MS;
+    this.#client ??= this.#newClient();
     this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
   }
 
-  close(): Promise<void> {
-    return this.#client.destroy();
+  async close(): Promise<void> {
+    await this.#client?.destroy();
   }
 }
 
 /** Connects as undici does, in the time that is given now, which undici would fix once and measure in half seconds. */
 export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
-  const connect = buildConnector({ timeout: 0, allowH2: false }) as (...args: Parameters<Connect>) => Socket; // As undici's types do not say.
+  const connect = buildConnector({
+    timeout: 0,
+    allowH2: false,
+    rejectUnauthorized: true, // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+  }) as (...args: Parameters<Connect>) => Socket; // As undici's types do not say.
   return (options, callback) => {
     const socket = connect(options, (...result) => {
       cancel();

@@ -5,7 +5,7 @@
 export const SECTIONS: Readonly<Record<string, number>> = {
   A: 38,
   B: 14,
-  C: 32,
+  C: 34,
   D: 10,
   E: 16,
   H: 18,

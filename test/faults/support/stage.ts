@@ -9,6 +9,7 @@ import type { Environment } from '../../../config/settings.js';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import { isProxied } from '../../../daemon/http/proxy.js';
+import type { Certificate } from '../../support/certificates.js';
 import type { TestClock } from '../../support/clock.js';
 import { secretsIn } from '../../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
@@ -32,6 +33,10 @@ export interface StageOptions {
   env?: Environment;
   /** One that stands still, say. */
   clock?: TestClock;
+  /** Makes the upstream speak TLS. */
+  certificate?: Certificate;
+  /** What the daemon is told of where the upstream is, if that is not where it is. */
+  upstreamUrl?: (url: string) => string;
 }
 
 export class Stage {
@@ -59,8 +64,10 @@ export class Stage {
   constructor(private readonly options: StageOptions) {}
 
   async open(): Promise<void> {
-    this.upstream = await new ScriptedUpstream().listen();
-    this.daemon = await startDaemon({ upstream: this.upstream.url, ...this.options });
+    const { certificate, upstreamUrl, ...options } = this.options;
+    this.upstream = await new ScriptedUpstream(certificate).listen();
+    const upstream = upstreamUrl?.(this.upstream.url) ?? this.upstream.url;
+    this.daemon = await startDaemon({ upstream, ...options });
     this.project = await this.daemon.createProject();
     const count = (req: IncomingMessage, res: ServerResponse) => {
       const id = req.headers['x-request-id'];

@@ -2,6 +2,8 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import type { Certificate } from '../../support/certificates.js';
 import { eventually } from '../../support/eventually.js';
 import { type Message, NotHttp, readMessage, valuesOf } from './wire.js';
 
@@ -134,17 +136,30 @@ export class ScriptedUpstream {
   /** Every byte received, by connection. */
   received: Buffer[] = [];
   readonly sockets = new Set<Socket>();
-  readonly #server: Server;
+  readonly #servers: Server[] = [];
+  /** Under TLS those of `sockets` are not yet, or never, connections. */
+  readonly #underneath = new Set<Socket>();
 
-  constructor() {
-    this.#server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
+  /** @param certificate makes it speak TLS. */
+  constructor(private readonly certificate?: Certificate) {}
+
+  /** At one more address. */
+  async listen(port = 0, host = '127.0.0.1'): Promise<this> {
+    const serve = (socket: Socket) => {
       this.#serve(socket);
+    };
+    const options = { noDelay: true, allowHalfOpen: true };
+    const server = this.certificate
+      ? createTlsServer({ ...options, ...this.certificate }, serve)
+      : createServer(options, serve);
+    server.on('connection', (socket: Socket) => {
+      this.#underneath.add(socket);
+      socket.on('close', () => this.#underneath.delete(socket));
     });
-  }
-
-  async listen(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    server.on('tlsClientError', () => undefined);
+    await new Promise<void>((resolve) => server.listen(port, host, resolve));
+    this.#servers.push(server);
+    this.url = `${this.certificate ? 'https' : 'http'}://${host}:${(server.address() as AddressInfo).port}`;
     return this;
   }
 
@@ -165,13 +180,9 @@ export class ScriptedUpstream {
     return this.exchanges[0]!;
   }
 
-  stop(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => {
-        resolve();
-      });
-      for (const socket of this.sockets) socket.destroy();
-    });
+  async stop(): Promise<void> {
+    for (const socket of this.#underneath) socket.destroy();
+    await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))));
   }
 
   #serve(socket: Socket): void {

@@ -1,0 +1,238 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { expect } from 'chai';
+import { Authority, selfSigned } from '../support/certificates.js';
+import { TestClock } from '../support/clock.js';
+import { eventually } from '../support/eventually.js';
+import { nameAddresses, trust } from '../support/names.js';
+import { type RawClient } from '../support/raw.js';
+import { expectRefusal, UNREACHABLE } from '../support/refusals.js';
+import { type Stage, staged } from './support/stage.js';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const DAY_MS = 86_400_000;
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
+
+/** The 502 to a GET and to a POST, at once, with nothing of the cause in it. */
+async function expectUnreachable(stage: Stage, clientOf = (bytes: string) => stage.client(bytes)): Promise<void> {
+  for (const bytes of [stage.get(), stage.post('{"a":1}')]) {
+    const client = await clientOf(bytes);
+    const answer = await client.answer();
+    expectRefusal(answer, UNREACHABLE);
+    expect(answer.text).to.match(
+      /^\{"error":"upstream unreachable","code":"upstream_unreachable","request_id":"[^"]+"\}$/,
+    );
+  }
+  expect(stage.daemon.ended).to.have.lengthOf(2);
+  for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'upstream_error', status: 502 });
+  expect(await stage.uses(), 'uses: it may have been heard').to.equal(2);
+  expect(Buffer.concat(stage.upstream.received).toString('latin1'), 'bytes at the upstream').to.equal('');
+}
+
+describe('C: an upstream that cannot be connected to', () => {
+  const still = () => new TestClock({ standsStill: true });
+
+  describe('because nobody listens there', () => {
+    const { stage, it } = staged({ clock: still(), upstreamUrl: () => 'http://127.0.0.1:9' });
+    it('C01 502 at once', () => expectUnreachable(stage));
+  });
+
+  describe('because there is no such name', () => {
+    const { stage, it } = staged({ clock: still(), upstreamUrl: () => 'http://provider.test' });
+    let restore: () => void;
+    before(() => {
+      restore = nameAddresses(() => null);
+    });
+    after(() => {
+      restore();
+    });
+    it('C01 502 at once', () => expectUnreachable(stage));
+  });
+
+  describe('because it takes for ever', () => {
+    /** 502 when UPSTREAM_CONNECT_TIMEOUT is over, and not before. */
+    async function expectUnreachableInTime(stage: Stage): Promise<void> {
+      const { clock } = stage.daemon;
+      await expectUnreachable(stage, async (bytes): Promise<RawClient> => {
+        const timersBefore = clock.pending;
+        const client = await stage.client(bytes);
+        await eventually('it is forwarded', () => clock.pending >= timersBefore + 2); // The answer's time, and the connection's.
+        await new Promise(setImmediate);
+        clock.advance(CONNECT_TIMEOUT_MS - 1);
+        expect(stage.daemon.daemon.admission.size.inFlight).to.equal(1);
+        expect(client.pending.toString()).to.equal('');
+        clock.advance(1);
+        return client;
+      });
+    }
+    const env = { UPSTREAM_CONNECT_TIMEOUT: `${CONNECT_TIMEOUT_MS}ms` };
+
+    describe('to learn its address', () => {
+      const { stage, it } = staged({ clock: still(), env, upstreamUrl: () => 'http://provider.test' });
+      let restore: () => void;
+      before(() => {
+        restore = nameAddresses(() => undefined);
+      });
+      after(() => {
+        restore();
+      });
+      it('C01 502 after UPSTREAM_CONNECT_TIMEOUT', () => expectUnreachableInTime(stage));
+    });
+
+    describe('to be accepted', () => {
+      let listener: ChildProcess;
+      let port = 0;
+      const fillers: Socket[] = [];
+      before(async () => {
+        // A process that listens, stands still, and has its queue full: to further connections the kernel says nothing.
+        const script = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })`;
+        listener = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+        const [said] = (await once(listener.stdout!, 'data')) as [Buffer];
+        port = Number(said.toString());
+        listener.kill('SIGSTOP');
+        for (let i = 0; i < 8; i++) fillers.push(connect(port, '127.0.0.1').on('error', () => undefined));
+        await eventually('the queue is full', () => fillers.filter((socket) => !socket.connecting).length >= 2);
+      });
+      const { stage, it } = staged({ clock: still(), env, upstreamUrl: () => `http://127.0.0.1:${port}` });
+      after(() => {
+        for (const socket of fillers) socket.destroy();
+        listener.kill('SIGKILL');
+      });
+      it('C01 502 after UPSTREAM_CONNECT_TIMEOUT', () => expectUnreachableInTime(stage));
+    });
+
+    describe('to speak TLS', () => {
+      const silent = createServer();
+      const sockets: Socket[] = [];
+      before(async () => {
+        silent.on('connection', (socket) => sockets.push(socket.on('error', () => undefined)));
+        silent.listen(0, '127.0.0.1');
+        await once(silent, 'listening');
+      });
+      const { stage, it } = staged({
+        clock: still(),
+        env,
+        upstreamUrl: () => `https://127.0.0.1:${portOf(silent)}`,
+      });
+      after(() => {
+        for (const socket of sockets) socket.destroy();
+        silent.close();
+      });
+      it('C01 502 after UPSTREAM_CONNECT_TIMEOUT', () => expectUnreachableInTime(stage));
+    });
+  });
+
+  describe('because it speaks no TLS', () => {
+    const plain = createServer((socket) => {
+      socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    });
+    before(async () => {
+      plain.listen(0, '127.0.0.1');
+      await once(plain, 'listening');
+    });
+    const { stage, it } = staged({ clock: still(), upstreamUrl: () => `https://127.0.0.1:${portOf(plain)}` });
+    after(() => plain.close());
+    it('C01 502 at once', () => expectUnreachable(stage));
+  });
+
+  describe('because of its certificate', () => {
+    const name = 'provider.test';
+    const authority = new Authority();
+    const toName = (url: string) => url.replace('127.0.0.1', name);
+    const restores: (() => void)[] = [];
+    before(() => {
+      restores.push(
+        nameAddresses(() => '127.0.0.1'),
+        trust(authority.certificate),
+      );
+    });
+    after(() => {
+      for (const restore of restores) restore();
+    });
+
+    const REFUSED = {
+      'vouches for itself': selfSigned({ name }),
+      'was issued by a stranger': new Authority('A stranger').issue({ name }),
+      'has expired': authority.issue({
+        name,
+        from: new Date(Date.now() - 2 * DAY_MS),
+        to: new Date(Date.now() - DAY_MS),
+      }),
+      'is not valid yet': authority.issue({
+        name,
+        from: new Date(Date.now() + DAY_MS),
+        to: new Date(Date.now() + 2 * DAY_MS),
+      }),
+      'is that of another host': authority.issue({ name: 'other.test' }),
+    };
+    for (const [what, certificate] of Object.entries(REFUSED)) {
+      describe(`which ${what}`, () => {
+        const { stage, it } = staged({ clock: still(), certificate, upstreamUrl: toName });
+        it('C01 C34 502 at once', () => expectUnreachable(stage));
+
+        it('C34 502 also if the environment says that certificates do not matter', async () => {
+          process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+          try {
+            await expectUnreachable(stage);
+          } finally {
+            delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+          }
+        });
+      });
+    }
+
+    describe('or can be, because it is in order', () => {
+      const { stage, it } = staged({ certificate: authority.issue({ name }), upstreamUrl: toName });
+      it('C34 is answered', async () => {
+        expect((await stage.ask(stage.post('{"a":1}'))).text).to.equal('{"ok":true}');
+        expect((await stage.upstream.only()).all('host')).to.deep.equal([new URL(toName(stage.upstream.url)).host]);
+      });
+
+      it('C07 a GET whose idle connection it closes is repeated over TLS too', async () => {
+        expect((await stage.ask(stage.get())).status).to.equal(200);
+        stage.upstream.script = (exchange) => {
+          if (exchange.isReused) exchange.fin();
+          else exchange.answer(200, '', '"again"');
+        };
+        expect((await stage.ask(stage.get())).text).to.equal('"again"');
+        expect(stage.upstream.exchanges.map(({ isReused }) => isReused)).to.deep.equal([false, true, false]);
+      });
+    });
+  });
+});
+
+describe('C: an upstream that moves to another address', () => {
+  const MINUTE_MS = 60_000;
+  const [oldAddress, newAddress] = ['127.0.0.1', '127.0.0.2'];
+  let address = oldAddress;
+  let restore: () => void;
+  before(() => {
+    restore = nameAddresses(() => address);
+  });
+  const { stage, it } = staged({ upstreamUrl: (url) => url.replace(oldAddress, 'provider.test') });
+  after(() => {
+    restore();
+  });
+
+  it('C33 is found there within a minute, however busy its connections are', async () => {
+    await stage.upstream.listen(Number(new URL(stage.upstream.url).port), newAddress);
+    const { clock } = stage.daemon;
+    const asked: unknown[] = [];
+    stage.upstream.script = (exchange) => {
+      asked.push(exchange.socket.localAddress);
+      exchange.answer();
+    };
+    await stage.ask(stage.get());
+    address = newAddress;
+    clock.advance(MINUTE_MS - 1_000);
+    await stage.ask(stage.get());
+    clock.advance(1_001);
+    await stage.ask(stage.get());
+    expect(stage.upstream.exchanges.at(-1)!.all('connection'), 'the last one on it').to.deep.equal(['close']);
+    await stage.ask(stage.get());
+    expect(stage.upstream.exchanges.map(({ isReused }) => isReused)).to.deep.equal([false, true, true, false]);
+    expect(asked).to.deep.equal([oldAddress, oldAddress, oldAddress, newAddress]);
+  });
+});
