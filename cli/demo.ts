@@ -28,7 +28,7 @@ export const demoCommand = command({
       port,
       upstreamKey: UPSTREAM_KEY,
       onEnded({ method, path, status, code, durationMs }) {
-        output.note(`${status ?? '---'} ${method} ${path} ${Math.round(durationMs)} ms ${code ?? ''}`.trimEnd());
+        output.note(`${status} ${method} ${path} ${Math.round(durationMs)} ms ${code ?? ''}`.trimEnd());
       },
       onProblem: (message) => {
         output.warn(message);
@@ -128,6 +128,19 @@ stream = client.chat.completions.create(
 for chunk in stream:
     print(chunk.choices[0].delta.content or "", end="", flush=True)
 print()
+END
+
+A WebSocket, on which it sends back what it is sent (npm install ws):
+
+node --input-type=module <<'END'
+import WebSocket from 'ws';
+const socket = new WebSocket('${url.replace('http:', 'ws:')}/v1/realtime', { headers: { Authorization: 'Bearer ${token}' } });
+socket.on('error', ({ message }) => console.error(message));
+socket.on('open', () => socket.send('Hello'));
+socket.on('message', (message) => {
+  console.log('It says', message.toString());
+  socket.close();
+});
 END
 
 Now be the operator, in another terminal${program.startsWith('npx ') ? ' in the same folder' : ''}:

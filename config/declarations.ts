@@ -124,9 +124,8 @@ const forwarding = {
     'WEBSOCKET_IDLE_TIMEOUT',
     duration(),
     '10m',
-    'How long a WebSocket may be silent.',
+    'How long a WebSocket may be silent on both sides.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
   upstreamConnectTimeoutMs: setting(
     'UPSTREAM_CONNECT_TIMEOUT',
@@ -139,7 +138,7 @@ const forwarding = {
     'UPSTREAM_CONNECTIONS',
     integer(1, 65_535),
     '4096',
-    'The most connections to the upstream at a time.',
+    'The most connections to the upstream at a time, WebSockets included.',
   ),
   maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The largest request body.'),
 };

@@ -15,6 +15,8 @@ import { Forwarder } from './http/forward.js';
 import { createProxy, type Proxy } from './http/proxy.js';
 import type { ManageOptions } from './http/manage.js';
 import { createHttpServer } from './http/server.js';
+import { upgradesAt } from './http/http-proxy.js';
+import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { listen } from './listen.js';
 import { Readiness } from './readiness.js';
 import { openStores, type Stores } from './store/open.js';
@@ -86,18 +88,16 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 
   const registry = new Registry(stores.records, admission, clock);
   const forwarder = new Forwarder(settings, live, clock);
-  const proxy = createProxy({
-    admission,
-    forwarder,
-    clock,
-    live,
-    isServing: () => readiness.isDatabaseReady,
-    onEnded(ended, cause) {
-      options.onEnded?.(ended);
-      const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
-      log[level]('request ended', cause === undefined ? ended : { ...ended, error: cause });
-    },
-  });
+  const isServing = () => readiness.isDatabaseReady;
+  /** Told of each request on /v1 when it is over. */
+  const onEnded = (ended: RequestEnded, cause: unknown) => {
+    options.onEnded?.(ended);
+    const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
+    log[level]('request ended', cause === undefined ? ended : { ...ended, error: cause });
+  };
+  const proxy = createProxy({ admission, forwarder, clock, live, isServing, onEnded });
+  const forward = upgradesAt(settings.upstreamBaseUrl);
+  const upgrades = createUpgrades({ admission, connections: forwarder, forward, clock, live, isServing, onEnded });
   const attempts = new WrongAttempts({ store: stores.records, clock, log });
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
@@ -119,9 +119,10 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     outlastsDatabase: () => admission.outlastsDatabase,
   };
   /** A listener that serves what it is given, and the probes. */
-  const serverOf = (serves: { proxy: Proxy | null; manage: ManageOptions | null }) =>
+  const serverOf = (serves: { proxy: Proxy | null; upgrades: Upgrades | null; manage: ManageOptions | null }) =>
     createHttpServer({
       proxy: serves.proxy,
+      upgrades: serves.upgrades,
       app: createApp({ log, probes, manage: serves.manage }),
       clock,
       maxConnections: settings.maxConnections,
@@ -129,8 +130,8 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
       live,
     });
   const { managementListenAddress } = settings;
-  const server = serverOf({ proxy, manage: managementListenAddress ? null : manage });
-  const managementServer = managementListenAddress ? serverOf({ proxy: null, manage }) : null;
+  const server = serverOf({ proxy, upgrades, manage: managementListenAddress ? null : manage });
+  const managementServer = managementListenAddress ? serverOf({ proxy: null, upgrades: null, manage }) : null;
   const servers = managementServer ? [server, managementServer] : [server];
 
   const close = async () => {
@@ -163,6 +164,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
       settings,
       cutAll: () => {
         proxy.cutAll();
+        upgrades.cutAll();
       },
     });
     await close();

@@ -6,6 +6,32 @@ export function bearerOf(authorization: string | undefined): string | null {
   return (authorization !== undefined && /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1]) || null;
 }
 
+export interface Subprotocols {
+  /** What a page puts among them because a browser lets it set no `Authorization`. */
+  credential: string | null;
+  /** Those that are for the upstream. */
+  offered: string[];
+}
+
+const CREDENTIAL = 'openai-insecure-api-key.';
+// Like the header fields of these names: who pays is the project's matter.
+const NOT_OFFERED = ['openai-organization.', 'openai-project.'];
+
+/** What a WebSocket's handshake names in `Sec-WebSocket-Protocol`. */
+export function subprotocolsOf(field: string | undefined): Subprotocols {
+  const names = (field ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  const begins = (beginning: string) => (name: string) => name.toLowerCase().startsWith(beginning);
+  const credentials = names.filter(begins(CREDENTIAL));
+  return {
+    // One of two would be a choice that somebody else may make otherwise.
+    credential: credentials.length === 1 ? credentials.join().slice(CREDENTIAL.length) : null,
+    offered: names.filter((name) => ![CREDENTIAL, ...NOT_OFFERED].some((it) => begins(it)(name))),
+  };
+}
+
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
 /** @returns tells in constant time whether a presented value is the expected one. */

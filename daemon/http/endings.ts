@@ -48,6 +48,21 @@ export function closeGently(req: IncomingMessage): void {
   };
 }
 
+/**
+ * Says that nothing more will come, and reads on for a while, as `linger` does. For a connection that Node has let go
+ * of, or whose bytes are no request's.
+ */
+export function endGently(socket: Socket, clock: Clock): void {
+  socket.resume();
+  socket.end(() => {
+    if (socket.destroyed) return;
+    socket.once(
+      'close',
+      clock.after(LINGER_MS, () => socket.destroy()),
+    );
+  });
+}
+
 /** Ends the connection in the middle of an answer, so that nobody takes the cut answer for a whole one. */
 export function cut(res: ServerResponse): void {
   const { socket } = res;

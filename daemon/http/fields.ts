@@ -83,6 +83,8 @@ const kindOf = remembering<FieldKind>((lower) => {
   if (LOOKED_AT.has(lower)) return lower as FieldKind;
   // Some servers read `_` as `-`, so a name with one could stand in for a field that is dropped here.
   if (NOT_SENT_UPSTREAM.has(lower) || lower.includes('_')) return 'dropped';
+  // Of a WebSocket's handshake, whose fields are made anew (upgrade.ts); elsewhere a credential that stands in one would go on.
+  if (lower.startsWith('sec-websocket-')) return 'dropped';
   return lower.startsWith('x-forwarded-') || lower.startsWith('proxy-') ? 'dropped' : 'forwarded';
 });
 

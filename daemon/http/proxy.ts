@@ -78,7 +78,7 @@ export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 
 // Never sent: what nginx, and everyone since, calls a client that left before it had an answer.
-const CLIENT_CLOSED_STATUS = 499;
+export const CLIENT_CLOSED_STATUS = 499;
 
 // Up to here Node writes a text from the stack, without a buffer of its own.
 const LARGEST_JOINED = 8 * 1024;
@@ -392,7 +392,7 @@ class Exchange extends Member implements Receiver {
   }
 }
 
-function outcomeOf(refusal: Refusal): Outcome {
+export function outcomeOf(refusal: Refusal): Outcome {
   if (refusal.kind === 'upstream_timeout' || refusal.kind === 'request_timeout') return 'timeout';
   return refusal.kind.startsWith('upstream_') || refusal.kind === 'internal' ? 'upstream_error' : 'refused';
 }

@@ -9,11 +9,15 @@ import { asRefusal, sendProblem } from './problems.js';
 import { isProxied, type Proxy, REFUSAL_HEADERS } from './proxy.js';
 import { checkExpectation, checkMessage, LARGEST_HEADERS, LONGEST_TARGET, targetNotPlain } from './shape.js';
 import { inTurn } from './turns.js';
-import { refuseUnreadable } from './unreadable.js';
+import { refuseUnreadable, type ServedSocket } from './unreadable.js';
+import { isHandshake, type Upgrades } from './upgrade.js';
+import { serveWithoutUpgrade } from './without-upgrade.js';
 
 export interface ServerOptions {
   /** Null where /v1 is not served. */
   proxy: Pick<Proxy, 'handle' | 'refuse'> | null;
+  /** Null where there is no proxy. */
+  upgrades: Pick<Upgrades, 'handle'> | null;
   app: RequestListener;
   clock: Clock;
   maxConnections: number;
@@ -27,7 +31,8 @@ const CHECK_EVERY_MS = 1_000;
 // Longer than the idle time of load balancers (60 s as a rule), so that it is not us who closes under their hands.
 const KEEP_ALIVE_MS = 75_000;
 
-export function createHttpServer({ proxy, app, clock, maxConnections, isDraining, live }: ServerOptions): Server {
+export function createHttpServer(options: ServerOptions): Server {
+  const { proxy, upgrades, app, clock, maxConnections, isDraining, live } = options;
   const server = createServer({
     // Room for the longest target and headers that the shape check lets through, so that it is the one to refuse.
     maxHeaderSize: LARGEST_HEADERS + LONGEST_TARGET + 4096,
@@ -82,6 +87,16 @@ export function createHttpServer({ proxy, app, clock, maxConnections, isDraining
       serve(req, res, true);
     });
   }
+  server.on('upgrade', (req: IncomingMessage, socket: ServedSocket, rest: Buffer) => {
+    if (socket._httpMessage) {
+      // Its answer would overtake those of the requests before it, which Node carries on no further than their next pause.
+      socket.on('error', () => undefined).destroy();
+    } else if (upgrades && isProxied(req.url ?? '') && isHandshake(req)) {
+      upgrades.handle(req, socket, rest);
+    } else {
+      serveWithoutUpgrade(server, req, socket, rest);
+    }
+  });
   refuseUnreadable(server, proxy, clock);
   return server;
 }

@@ -12,7 +12,7 @@ import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 /** With the response that goes out on it, or will. */
-type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
+export type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
 
 export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse'> | null, clock: Clock): void {
   const unreadable = new WeakSet<Duplex>();

@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
 import { llmp } from './captured.js';
 
 const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
@@ -85,6 +86,16 @@ describe('llmp demo', function () {
     const answer = await pasted(printed(demo, /^curl .*$/m));
     expect(JSON.parse(answer)).to.have.nested.property('choices[0].message.content').that.contains('"Hello"');
     expect(await pasted(printed(demo, /^node --input-type[^]*?^END$/m))).to.contain('You said "Hello".');
+  });
+
+  it('prints a program for a WebSocket that works as it stands, and prints no warning for it', async () => {
+    const demo = await start();
+    const program = printed(demo, /^node --input-type=module <<'END'\nimport WebSocket [^]*?^END$/m);
+    expect(await pasted(program)).to.equal('It says Hello\n');
+    await eventually('it is listed', () => demo.err.includes('/v1/realtime'));
+    expect(demo.err)
+      .to.match(/^101 GET \/v1\/realtime \d+ ms$/m)
+      .and.not.to.match(/warning/i);
   });
 
   it('prints the Python program without a mistake in its syntax', async function () {

@@ -191,6 +191,8 @@ export interface RawProvider {
   server: Server;
   /** Connections that have brought a request. */
   requests: number;
+  /** Connections that are open. */
+  readonly connections: number;
   stop(): Promise<void>;
 }
 
@@ -210,6 +212,9 @@ export async function startRawProvider(answer: (socket: Socket) => void): Promis
     url: '',
     server,
     requests: 0,
+    get connections() {
+      return sockets.size;
+    },
     stop: () =>
       new Promise((resolve) => {
         server.close(() => {

@@ -28,6 +28,9 @@ export class Exchange {
   sentBytes = 0;
   /** Whether the script ended the connection in an orderly way. */
   isFinished = false;
+  isSwitched = false;
+  /** What has arrived after that. */
+  tunnelled: Buffer = Buffer.alloc(0);
 
   constructor(
     request: Message,
@@ -117,6 +120,12 @@ export class Exchange {
     );
   }
 
+  /** Agrees to an upgrade: what follows is not HTTP, on either side. */
+  switchProtocols(fields = '', protocol = 'websocket'): void {
+    this.isSwitched = true;
+    this.send(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${fields}\r\n`);
+  }
+
   fin(): void {
     this.isFinished = true;
     this.socket.end();
@@ -198,6 +207,12 @@ export class ScriptedUpstream {
     socket.on('close', () => this.sockets.delete(socket));
     const read = () => {
       while (bytes.length > 0) {
+        const tunnel = this.exchanges.findLast((exchange) => exchange.socket === socket);
+        if (tunnel?.isSwitched) {
+          tunnel.tunnelled = Buffer.concat([tunnel.tunnelled, bytes]);
+          bytes = Buffer.alloc(0);
+          return;
+        }
         const request = readMessage(bytes, 0, 'request', () => false);
         if (!request) return;
         if (current) {

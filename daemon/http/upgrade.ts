@@ -1,0 +1,440 @@
+/**
+ * WebSocket upgrades on /v1. A handshake goes the way of any request (proxy.ts) and costs one use when it is forwarded. If
+ * the upstream agrees, the two connections are one until either ends; any other answer passes through, and closes.
+ *
+ *   1 shape        as for any request                                      400 414 431
+ *   3 credential   Authorization: Bearer sk-wt-…, or a subprotocol         401
+ *   4 admission                                                            401 401 403 429
+ *   7 forward      draw one use, swap the key, join the connections        429 502 503 504
+ *   8 afterwards   one RequestEnded, when the connection is over
+ *
+ * `Origin` is not looked at: it guards against pages that use a credential the browser keeps, and here there is none.
+ * Nor does the upstream get it, to whom we are no page.
+ */
+import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Settings } from '../../config/settings.js';
+import type { Pass } from '../core/account.js';
+import type { Admission } from '../core/admission.js';
+import type { Outcome, RequestEnded } from '../core/events.js';
+import type { Clock } from '../core/ports.js';
+import { MASK, withoutSecrets } from '../core/masking.js';
+import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
+import { framingOf, hasBody } from './body.js';
+import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
+import { bearerOf, requestIdOf, type Subprotocols, subprotocolsOf } from './credentials.js';
+import { endGently } from './endings.js';
+import type { RequestFields } from './fields.js';
+import type { Forwarder, Place } from './forward.js';
+import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
+import { type ForwardUpgrade, malformedAnswer, type UpgradeReceiver } from './http-proxy.js';
+import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
+import { CLIENT_CLOSED_STATUS, outcomeOf, REFUSAL_HEADERS } from './proxy.js';
+import { checkShape, pathOf } from './shape.js';
+import { Watch } from './watch.js';
+
+type UpgradeSettings = CorsSettings &
+  Pick<Settings, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
+
+export interface UpgradeOptions {
+  admission: Admission;
+  /** Its connections to the upstream are counted together with these. */
+  connections: Pick<Forwarder, 'reserve' | 'release'>;
+  forward: ForwardUpgrade;
+  clock: Clock;
+  /** Those in force: SIGHUP may put others in their place. A connection keeps what it began with. */
+  live: { readonly current: UpgradeSettings };
+  /** False before the database is there, and when draining is over. */
+  isServing: () => boolean;
+  /** `cause` is what lies behind a failure, for the log. */
+  onEnded: (ended: RequestEnded, cause: unknown) => void;
+}
+
+export interface Upgrades {
+  /** @param early what the client sent behind its handshake. */
+  handle(req: IncomingMessage, socket: Socket, early: Buffer): void;
+  /** Ends whatever is connected. */
+  cutAll(): void;
+}
+
+export function createUpgrades(options: UpgradeOptions): Upgrades {
+  const open = new Set<Upgrade>();
+  return {
+    handle(req, socket, early) {
+      const upgrade = new Upgrade(options, req, socket, () => open.delete(upgrade));
+      open.add(upgrade);
+      void upgrade.run(early);
+    },
+    cutAll() {
+      for (const upgrade of open) upgrade.drain();
+    },
+  };
+}
+
+/** Whether a request is a WebSocket's handshake (RFC 6455, 4.1). Who asks for another protocol is served as if they had not. */
+export function isHandshake(req: IncomingMessage): boolean {
+  const { method, httpVersion, headers } = req;
+  const protocols = (headers.upgrade ?? '').split(',').map((name) => name.trim().toLowerCase());
+  return (
+    protocols.includes('websocket') &&
+    method === 'GET' &&
+    httpVersion === '1.1' &&
+    !hasBody(framingOf(req)) &&
+    headers.expect === undefined
+  );
+}
+
+// A client is to wait for the answer before it says more.
+const MOST_EARLY_BYTES = 64 * 1024;
+// One side has said all it had to say: how long the other may be silent.
+const HALF_CLOSED_MS = 10_000;
+
+/** One client connection, from its handshake to its end. */
+class Upgrade implements UpgradeReceiver {
+  readonly #settings: UpgradeSettings;
+  readonly #requestId: string;
+  readonly #cors: CorsFields;
+  readonly #subprotocols: Subprotocols;
+  readonly #startedAtMs: number;
+  readonly #watch: Watch;
+  /** Writes what is answered in place of a 101. */
+  readonly #res: ServerResponse;
+  #early: Buffer[] = [];
+  #earlyBytes = 0;
+  #pass: Pass | null = null;
+  #place: Place | null = null;
+  #holdsConnection = false;
+  #forwardedAtMs = 0;
+  #request: ClientRequest | null = null;
+  /** The upstream's connection, once it is joined with the client's. */
+  #upstream: Socket | null = null;
+  #upstreamRequestId: string | null = null;
+  /** Of the answer that has begun. */
+  #status: number | null = null;
+  /** Set as soon as it is decided how this ends. */
+  #outcome: Outcome | null = null;
+  #code: string | null = null;
+  #cause: unknown = undefined;
+  #isOver = false;
+
+  constructor(
+    private readonly options: UpgradeOptions,
+    private readonly req: IncomingMessage,
+    private readonly socket: Socket,
+    private readonly onClose: () => void,
+  ) {
+    this.#settings = options.live.current;
+    this.#requestId = requestIdOf(req.headers['x-request-id']);
+    this.#cors = corsFields(this.#settings, req);
+    this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
+    this.#startedAtMs = options.clock.monotonic();
+    this.#watch = new Watch(options.clock);
+    this.#res = this.#response();
+    socket.on('error', (error) => {
+      this.#cause ??= error;
+      this.#outcome ??= 'client_closed';
+    });
+    socket.on('end', () => {
+      if (this.#upstream) this.#halfClosed();
+      else if (this.#outcome === null) this.#destroy('client_closed');
+    });
+    socket.on('close', () => {
+      this.#end();
+      this.onClose();
+    });
+  }
+
+  #response(): ServerResponse {
+    const { req, socket } = this;
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(socket);
+    // Node has let go of this connection: nobody else says so.
+    socket.on('drain', () => res.emit('drain'));
+    res.on('finish', () => {
+      this.#outcome ??= (this.#status ?? 0) >= 500 ? 'upstream_error' : 'ok';
+      this.#end();
+      endGently(socket, this.options.clock);
+    });
+    return res;
+  }
+
+  async run(early: Buffer): Promise<void> {
+    try {
+      this.socket.on('data', this.#keepEarly);
+      this.#keepEarly(early);
+      const fields = checkShape(this.req, 0);
+      const pass = await this.#admit(fields);
+      if (this.#outcome === null) await this.#forward(pass, fields);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  /** What the client sends before it has its answer. If it were not read, nobody would notice that the client leaves. */
+  readonly #keepEarly = (piece: Buffer) => {
+    if (this.#status !== null) return;
+    this.#earlyBytes += piece.length;
+    if (this.#earlyBytes <= MOST_EARLY_BYTES) this.#early.push(piece);
+    else this.#refuse(new Refusal('malformed_request', 'too much was sent before the answer to the handshake'));
+  };
+
+  async #admit({ authorization }: RequestFields): Promise<Pass> {
+    const { admission, isServing } = this.options;
+    if (!isServing()) throw unavailable();
+    const secret = authorization === undefined ? this.#subprotocols.credential : bearerOf(authorization);
+    if (secret === null) throw unauthorized();
+    const admitted = admission.admit(secret);
+    const pass = admitted instanceof Promise ? await admitted : admitted;
+    this.#pass = pass;
+    pass.onEnded = (refusal) => {
+      this.#cut(refusal);
+    };
+    // The client left while the database was asked, and there was no pass yet to hand back.
+    if (this.#isOver) admission.finish(pass);
+    // Revoked while the answer of admission was on its way: nobody was there to be told.
+    if (pass.ended) this.#cut(pass.ended);
+    return pass;
+  }
+
+  async #forward(pass: Pass, fields: RequestFields): Promise<void> {
+    const { admission, connections, clock, forward } = this.options;
+    this.#place = connections.reserve() ?? null;
+    if (this.#place) await this.#place.reached;
+    this.#holdsConnection = true;
+    if (this.#outcome !== null) {
+      this.#giveConnectionBack();
+      return;
+    }
+    // Without an `await` when there is nothing to wait for: then nothing comes between the checks and the forwarding.
+    const waiting = admission.draw(pass);
+    if (waiting) await waiting;
+    if (pass.ended) throw pass.ended;
+    this.#forwardedAtMs = clock.monotonic();
+    this.#watch.expect(this.#settings.upstreamConnectTimeoutMs, () => {
+      this.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
+    });
+    try {
+      const request = { target: this.req.url ?? '/', headers: this.#handshake(pass, fields), socket: this.socket };
+      this.#request = forward(request, this);
+    } catch (error) {
+      throw new Refusal('malformed_request', 'a header field or the target cannot be forwarded', { cause: error });
+    }
+  }
+
+  /** The handshake as the upstream shall see it. */
+  #handshake({ upstreamKey }: Pass, given: RequestFields): OutgoingHttpHeaders {
+    const rebuilt = upstreamRequestHeaders(given, { upstreamKey, requestId: this.#requestId });
+    const fields = asObject(rebuilt, ['origin', 'content-length']);
+    for (const name of ['Sec-WebSocket-Key', 'Sec-WebSocket-Version', 'Sec-WebSocket-Extensions']) {
+      const value = this.req.headers[name.toLowerCase()];
+      if (value !== undefined) fields[name] = value;
+    }
+    const { offered } = this.#subprotocols;
+    if (offered.length > 0) fields['Sec-WebSocket-Protocol'] = offered.join(', ');
+    return { ...fields, connection: 'Upgrade', upgrade: 'websocket' };
+  }
+
+  // ---- the upstream's answer
+
+  connected(): void {
+    if (this.#outcome === null) this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
+  }
+
+  accepted(answer: IncomingMessage): OutgoingHttpHeaders {
+    const { socket } = this;
+    const fields = asObject(this.#clientHeaders(answer), ['content-length']);
+    this.#status = 101;
+    this.#res.detachSocket(socket);
+    socket.off('data', this.#keepEarly).pause();
+    // From here on the client's bytes are the upstream's, those first that came early.
+    if (this.#earlyBytes > 0) socket.unshift(Buffer.concat(this.#early));
+    this.#early = [];
+    socket.setDefaultEncoding('latin1'); // Header bytes stay what they are.
+    return { ...fields, Connection: 'Upgrade', Upgrade: 'websocket' };
+  }
+
+  joined(upstream: Socket): void {
+    const { socket } = this;
+    this.#upstream = upstream;
+    this.#watch.expect(this.#settings.websocketIdleTimeoutMs, () => {
+      this.#destroy('timeout');
+    });
+    for (const side of [socket, upstream]) side.on('data', this.#onPiece);
+    upstream.on('end', () => {
+      this.#halfClosed();
+    });
+    upstream.on('close', () => {
+      endGently(socket, this.options.clock);
+    });
+  }
+
+  answered(answer: IncomingMessage): void {
+    const res = this.#res;
+    const { statusCode: status = 0 } = answer;
+    if (status === 401) {
+      // To our key. The upstream's text can quote the key, so not a byte of it goes on.
+      this.#refuse(new Refusal('upstream_key_rejected', "upstream rejected the project's key"));
+      return;
+    }
+    try {
+      res.writeHead(status, this.#clientHeaders(answer));
+    } catch (error) {
+      this.#refuse(malformedAnswer(error));
+      return;
+    }
+    this.#status = status;
+    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
+    answer.on('data', (piece: Buffer) => {
+      this.#onPiece();
+      if (res.write(piece)) return;
+      answer.pause();
+      res.once('drain', () => {
+        this.#onPiece();
+        answer.resume();
+      });
+    });
+    answer.on('end', () => res.end());
+    answer.on('error', (error) => {
+      this.fail(malformedAnswer(error));
+    });
+  }
+
+  /**
+   * @returns names and values in turn.
+   * @throws when the answer cannot be passed on.
+   */
+  #clientHeaders(answer: IncomingMessage): string[] {
+    const pass = this.#pass;
+    if (!pass) throw new Error('an answer without a pass');
+    const raw = answer.rawHeaders.map((text) => Buffer.from(text, 'latin1'));
+    const { list, upstreamRequestId } = clientResponseHeaders(raw, {
+      status: answer.statusCode ?? 0,
+      requestId: this.#requestId,
+      upstreamMs: this.options.clock.monotonic() - this.#forwardedAtMs,
+      proxyMs: this.#forwardedAtMs - this.#startedAtMs,
+      expiresAt: pass.expiresAt,
+      remaining: pass.remaining,
+      cors: this.#cors,
+    });
+    // It is kept in records, where an upstream that repeats our key must not bring it.
+    this.#upstreamRequestId = upstreamRequestId?.includes(pass.upstreamKey) ? MASK : upstreamRequestId;
+    return list;
+  }
+
+  fail(refusal: Refusal): void {
+    if (this.#outcome !== null) return;
+    if (this.#status === null) {
+      this.#refuse(refusal);
+    } else {
+      this.#cause ??= refusal.cause;
+      this.#destroy(refusal.kind === 'upstream_timeout' ? 'timeout' : 'truncated');
+    }
+  }
+
+  readonly #onPiece = () => {
+    this.#watch.touch();
+  };
+
+  readonly #onSilence = () => {
+    // If it is the client that takes nothing, nobody is there to be told.
+    if (this.#res.writableNeedDrain) this.#destroy('client_closed');
+    else this.fail(new Refusal('upstream_timeout', 'upstream timed out'));
+  };
+
+  /** One side has said all it had to say; the other may finish. */
+  #halfClosed(): void {
+    this.#watch.expect(Math.min(HALF_CLOSED_MS, this.#settings.websocketIdleTimeoutMs), () => {
+      this.#destroy('ok');
+    });
+  }
+
+  // ---- the other ends
+
+  #refuse(error: unknown): void {
+    if (this.#outcome !== null) return;
+    const refusal = asRefusal(error);
+    this.#outcome = outcomeOf(refusal);
+    this.#status = statusOf(refusal);
+    this.#code = codeOf(refusal);
+    this.#cause = refusal.cause;
+    this.#watch.end();
+    this.#request?.destroy();
+    sendProblem(this.#res, refusal, this.#requestId, { ...REFUSAL_HEADERS, ...this.#cors });
+  }
+
+  /** The token was revoked, or its project deactivated. */
+  #cut(refusal: Refusal): void {
+    this.#cutShort('revoked', refusal);
+  }
+
+  /** The daemon stops and cannot wait any longer, not even for a client to close. */
+  drain(): void {
+    this.#cutShort('drained', unavailable());
+    this.socket.end(() => this.socket.destroy());
+  }
+
+  #cutShort(outcome: Outcome, refusal: Refusal): void {
+    if (this.#outcome !== null) return;
+    if (this.#status === null) this.#refuse(refusal);
+    else this.#destroy(outcome);
+    this.#outcome = outcome;
+  }
+
+  #destroy(outcome: Outcome): void {
+    this.#outcome ??= outcome;
+    this.#request?.destroy();
+    this.#upstream?.destroy();
+    this.socket.destroy();
+  }
+
+  /** The answer went out whole, or the connection is gone. */
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    // After a 101 it does not matter which side ends it.
+    this.#outcome ??= this.#status === 101 ? 'ok' : 'client_closed';
+    this.#watch.end();
+    this.#place?.leave();
+    this.#request?.destroy();
+    this.#upstream?.destroy();
+    this.#giveConnectionBack();
+    if (this.#pass) this.options.admission.finish(this.#pass);
+    this.options.onEnded(
+      {
+        requestId: this.#requestId,
+        projectId: this.#pass?.projectId ?? null,
+        tokenId: this.#pass?.tokenId ?? null,
+        method: this.req.method ?? '',
+        path: withoutSecrets(pathOf(this.req.url ?? '')),
+        status: this.#status ?? CLIENT_CLOSED_STATUS,
+        code: this.#code,
+        outcome: this.#outcome,
+        durationMs: this.options.clock.monotonic() - this.#startedAtMs,
+        upstreamRequestId: this.#upstreamRequestId,
+      },
+      this.#cause,
+    );
+  }
+
+  #giveConnectionBack(): void {
+    if (this.#holdsConnection) this.options.connections.release();
+    this.#holdsConnection = false;
+  }
+}
+
+/** Header fields given as names and values in turn, but those left out: each name with its value, or with its values. */
+function asObject(list: readonly string[], leftOut: readonly string[]): OutgoingHttpHeaders {
+  const fields = new Map<string, [name: string, ...values: string[]]>();
+  for (let i = 0; i < list.length; i += 2) {
+    const [name = '', value = ''] = list.slice(i, i + 2);
+    const lower = name.toLowerCase();
+    if (leftOut.includes(lower)) continue;
+    const field = fields.get(lower);
+    if (field) field.push(value);
+    else fields.set(lower, [name, value]);
+  }
+  return Object.fromEntries(
+    [...fields.values()].map(([name, ...values]) => [name, values.length > 1 ? values : values[0]]),
+  );
+}

@@ -1,0 +1,62 @@
+/** The provider's realtime API, as far as tests look at it: WebSockets that the test talks through. */
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { type ClientOptions, WebSocket, WebSocketServer } from 'ws';
+import { eventually } from './eventually.js';
+import type { Provider } from './provider.js';
+
+export interface Conversation {
+  /** The provider's end. */
+  socket: WebSocket;
+  req: IncomingMessage;
+}
+
+export class Realtime {
+  readonly conversations: Conversation[] = [];
+  readonly #server: WebSocketServer;
+  readonly #clients: WebSocket[] = [];
+
+  /** Takes every upgrade that reaches the provider. */
+  constructor({ server }: Provider) {
+    this.#server = new WebSocketServer({ server, perMessageDeflate: true });
+    this.#server.on('connection', (socket, req) => {
+      socket.on('error', () => undefined);
+      this.conversations.push({ socket, req });
+    });
+  }
+
+  /** A client of the daemon, whose handshake may still be under way. */
+  client(url: string, secret: string | null, protocols: string[] = [], options: ClientOptions = {}): WebSocket {
+    const headers = { ...(secret !== null && { authorization: `Bearer ${secret}` }), ...options.headers };
+    const client = new WebSocket(url.replace('http:', 'ws:'), protocols, { ...options, headers });
+    client.on('error', () => undefined);
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** Both ends of a conversation that has begun. */
+  async begin(url: string, secret: string): Promise<Conversation & { client: WebSocket }> {
+    const before = this.conversations.length;
+    const client = this.client(`${url}/v1/realtime`, secret);
+    await once(client, 'open');
+    await eventually('it is at the provider', () => this.conversations.length > before);
+    return { client, ...this.conversations[before]! };
+  }
+
+  /** After each test. */
+  end(): void {
+    for (const client of this.#clients.splice(0)) client.terminate();
+    for (const { socket } of this.conversations.splice(0)) socket.terminate();
+  }
+
+  close(): void {
+    this.end();
+    this.#server.close();
+  }
+}
+
+/** The next message that arrives there, as text. */
+export async function heard(socket: WebSocket): Promise<string> {
+  const [message] = (await once(socket, 'message')) as [Buffer];
+  return message.toString();
+}

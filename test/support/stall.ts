@@ -1,0 +1,26 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const PIECE_BYTES = 64 * 1024;
+
+/** Writes until nothing more is taken, or `mostBytes` are written, and gives how many bytes those were. */
+export async function writeUntilItStalls(stream: NodeJS.WritableStream, mostBytes = Infinity): Promise<number> {
+  const piece = Buffer.alloc(PIECE_BYTES, 'x');
+  let written = 0;
+  stream.on('error', () => undefined);
+  const write = async () => {
+    while (written < mostBytes) {
+      const rest = Math.min(piece.length, mostBytes - written);
+      written += rest;
+      if (!stream.write(piece.subarray(0, rest))) await once(stream, 'drain');
+    }
+    stream.end();
+  };
+  void write().catch(() => undefined);
+  // Nobody says that the kernel's buffers are full: it shows in that nothing moves.
+  for (let last = -1; last !== written;) {
+    last = written;
+    await sleep(150);
+  }
+  return written;
+}
