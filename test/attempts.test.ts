@@ -37,7 +37,7 @@ describe('wrong management credentials', () => {
       return rows;
     };
 
-    it('are 401 ten times a minute from one address, then 429 that says how long to wait', async () => {
+    it('H10 are 401 ten times a minute from one address, then 429 that says how long to wait', async () => {
       await guesses(10);
       daemon.clock.advance(20_000);
       const answer = await guess();
@@ -48,20 +48,20 @@ describe('wrong management credentials', () => {
       problemOf(await guess(), 401, 'management_token_refused');
     });
 
-    it('never hold up the right one, from the same address and in the same minute', async () => {
+    it('H10 never hold up the right one, from the same address and in the same minute', async () => {
       await guesses(10);
       problemOf(await guess(), 429, 'too_many_attempts');
       expect((await guess(MANAGEMENT_TOKEN)).status).to.equal(200);
       problemOf(await guess(), 429, 'too_many_attempts');
     });
 
-    it('from one address do not slow down another', async () => {
+    it('H10 from one address do not slow down another', async () => {
       await guesses(10);
       problemOf(await guess(), 429, 'too_many_attempts');
       problemOf(await guess('wrong-guess', {}, '127.0.0.2'), 401, 'management_token_refused');
     });
 
-    it('are not meant where none is presented: that is always 401, and nothing to record', async () => {
+    it('H10 are not meant where none is presented: that is always 401, and nothing to record', async () => {
       for (let i = 0; i < 12; i++) {
         const answer = await rawRequest(daemon, { path: '/manage/projects', headers: { authorization: undefined } });
         problemOf(answer, 401, 'management_token_refused');
@@ -70,7 +70,7 @@ describe('wrong management credentials', () => {
       await denied(1);
     });
 
-    it('are recorded with address and request id, without what was presented, and without believing their headers', async () => {
+    it('H10 are recorded with address and request id, without what was presented, and without believing their headers', async () => {
       const headers = { 'x-request-id': 'the-attempt', 'x-llmp-actor': 'cli', 'x-llmp-client-ip': '203.0.113.7' };
       await guess('presented-value', { ...headers, 'x-audit-reason': 'forged' }, '127.0.0.2');
       const [row] = await denied(1);
@@ -86,7 +86,7 @@ describe('wrong management credentials', () => {
       expect(JSON.stringify([row, daemon.logged])).not.to.include('presented-value');
     });
 
-    it('beyond those are recorded together, once a minute and address, with their count', async () => {
+    it('H10 beyond those are recorded together, once a minute and address, with their count', async () => {
       await guesses(10);
       for (let i = 0; i < 7; i++) await guess();
       await denied(10);
@@ -95,7 +95,7 @@ describe('wrong management credentials', () => {
       expect(summary).to.include({ outcome: 'denied', client_ip: '127.0.0.1', request_id: null, count: 7 });
     });
 
-    it('that only were counted yet are recorded when the daemon stops', async () => {
+    it('H10 that only were counted yet are recorded when the daemon stops', async () => {
       await guesses(10);
       for (let i = 0; i < 3; i++) await guess();
       await daemon.stop();
@@ -103,7 +103,7 @@ describe('wrong management credentials', () => {
       expect((await denied(11)).at(-1)).to.include({ count: 3 });
     });
 
-    it('are refused all the same when they cannot be recorded, and recorded once that is possible again', async () => {
+    it('H10 are refused all the same when they cannot be recorded, and recorded once that is possible again', async () => {
       await write(daemon, "CREATE TRIGGER no_audit BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END");
       await guesses(2);
       await eventually('the log tells', () => daemon.logged.some((line) => line.includes('cannot be recorded')));
@@ -112,7 +112,7 @@ describe('wrong management credentials', () => {
       await denied(2);
     });
 
-    it('do not wait for the database', async () => {
+    it('H10 do not wait for the database', async () => {
       const { records } = daemon.daemon.stores;
       const change = records.change.bind(records);
       let release: () => void = () => undefined;
@@ -127,7 +127,7 @@ describe('wrong management credentials', () => {
       await denied(3);
     });
 
-    it('are refused before there is a table to record them in', async () => {
+    it('H10 are refused before there is a table to record them in', async () => {
       const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
       const answer = await own.manage('GET', '/manage/migrations', undefined, { authorization: 'Bearer wrong' });
       problemOf(answer, 401, 'management_token_refused');

@@ -32,7 +32,7 @@ describe('llmp daemon', function () {
     return { code: await exit, ...printed };
   }
 
-  it('does not start without MANAGEMENT_TOKEN, and says that it is required', async () => {
+  it('H06 does not start without MANAGEMENT_TOKEN, and says that it is required', async () => {
     for (const env of [{}, { MANAGEMENT_TOKEN: '' }, { MANAGEMENT_TOKEN: ' ' }] as Record<string, string>[]) {
       const { code, stdout, stderr } = await run(env);
       expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
@@ -41,7 +41,7 @@ describe('llmp daemon', function () {
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('names all that is wrong, a line each, and exits 78', async () => {
+  it('H05 names all that is wrong, a line each, and exits 78', async () => {
     const { code, stderr } = await run({ LISTEN_ADDR: 'x', REQUEST_TIMEOUT: '5', MANAGEMENT_TOKEN: 'padded ' });
     expect(code).to.equal(78);
     const names = stderr

@@ -55,13 +55,15 @@ describe('the probes', () => {
     }
   });
 
-  it('hold neither the version nor a secret, and are not to be kept', async () => {
-    const project = await daemon.createProject();
-    await daemon.createToken(project.id);
+  it('H17 hold neither the version nor a secret, no project and no token, and are not to be kept', async () => {
+    const project = await daemon.createProject({ name: 'Ministry of Truth' });
+    const token = await daemon.createToken(project.id);
+    const records = [project.id, project.name, token.id, token.obfuscated];
+    const secrets = [MANAGEMENT_TOKEN, UPSTREAM_KEY, 'sk-'];
     for (const path of PROBES) {
       const answer = await probe(daemon, path);
       const shown = JSON.stringify([answer.fields, answer.text]);
-      for (const hidden of ['0.1.0', MANAGEMENT_TOKEN, UPSTREAM_KEY, 'sk-', 'Express', process.version, daemon.dir]) {
+      for (const hidden of [...records, ...secrets, '0.1.0', 'Express', process.version, daemon.dir]) {
         expect(shown, path).not.to.include(hidden);
       }
       expect(answer.header('cache-control')).to.equal('no-store');

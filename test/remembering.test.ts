@@ -78,7 +78,7 @@ describe('a token that was seen before', () => {
       expect(statements() - before).to.equal(0);
     });
 
-    it('one that is no token is remembered as such, and a mistyped one is never looked up', async () => {
+    it('H11 one that is no token is remembered as such, and a mistyped one is never looked up', async () => {
       const unknown = mintSecret();
       const mistyped = `${unknown.slice(0, -1)}${unknown.endsWith('a') ? 'b' : 'a'}`;
       expect(await statusOfCall(unknown)).to.equal(401);

@@ -62,7 +62,8 @@ describe('settings that are good each by itself', () => {
     ],
   };
   for (const [what, [env, problem]] of Object.entries(refused)) {
-    it(`are refused together: ${what}`, () => {
+    const row = 'METRICS_PATH' in env || 'ADMIN_UI_PATH' in env ? 'H18 ' : '';
+    it(`${row}are refused together: ${what}`, () => {
       expect(problemsWith(env)).to.deep.equal([problem]);
     });
   }

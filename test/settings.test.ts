@@ -141,7 +141,7 @@ describe('settings', () => {
 
   describe('MANAGEMENT_TOKEN', () => {
     for (const value of [undefined, '', ' ', '\n', ' \t ']) {
-      it(`is required, and ${JSON.stringify(value)} is none`, () => {
+      it(`H06 is required, and ${JSON.stringify(value)} is none`, () => {
         expect(problemsOf({ MANAGEMENT_TOKEN: value })).to.deep.equal(['MANAGEMENT_TOKEN is required']);
       });
     }
@@ -154,7 +154,7 @@ describe('settings', () => {
       ['a space in it, which no header could present', 'two words'],
       ['a letter beyond ASCII', 'schlüssel'],
     ] as const) {
-      it(`with ${what} is refused, not trimmed, and not repeated`, () => {
+      it(`H05 with ${what} is refused, not trimmed, and not repeated`, () => {
         const [problem, ...others] = problemsOf({ MANAGEMENT_TOKEN: value });
         expect(others).to.deep.equal([]);
         expect(problem)
@@ -163,7 +163,7 @@ describe('settings', () => {
       });
     }
 
-    it('of fewer than 16 characters is taken with a warning that does not repeat it', () => {
+    it('H06 of fewer than 16 characters is taken with a warning that does not repeat it', () => {
       const { settings, warnings } = load({ MANAGEMENT_TOKEN: '15-characters-x' });
       expect(settings.managementToken).to.equal('15-characters-x');
       expect(warnings).to.have.length(1);

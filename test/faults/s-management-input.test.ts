@@ -3,8 +3,9 @@ import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { bodyOf, storedIn, write } from '../support/management.js';
+import { bodyOf, storedIn } from '../support/management.js';
 import { chunk, type Fields, head, type RawAnswer, type RawClient } from '../support/raw.js';
+import { addTokens } from './support/crowd.js';
 import { staged } from './support/stage.js';
 
 const KEY = canary('upstream');
@@ -407,18 +408,9 @@ describe('S: what the management API is sent', () => {
     const MANY = 20_000;
     let crowded: WireProject;
 
-    const addTokens = (projectId: string, count: number) =>
-      write(
-        stage.daemon,
-        `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $count)
-         INSERT INTO tokens (id, digest, project_id, name, name_folded, is_active, expires_at, created_at, max_requests, obfuscated)
-         SELECT printf('%08x-0000-4000-8000-%012x', i, i), printf('%064x', i), $projectId, 'crowd', 'crowd', TRUE, 4102444800000, i, 0, 'sk-wt-0000…0000' FROM n`,
-        { count, projectId },
-      );
-
     before(async () => {
       crowded = await stage.daemon.createProject();
-      await addTokens(crowded.id, MANY);
+      await addTokens(stage.daemon, crowded.id, MANY);
     });
 
     it('S10 are given by pages of at most 1000, whose cost does not grow with the list', async () => {
