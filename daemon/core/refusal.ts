@@ -28,6 +28,7 @@ export type RefusalKind =
   | 'headers_too_large'
   | 'transfer_coding_not_supported'
   | 'http_version_not_supported'
+  | 'loop_detected'
   // the proxy: the upstream
   | 'upstream_unreachable'
   | 'upstream_key_rejected'
@@ -64,5 +65,7 @@ export const managementTokenRefused = () =>
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
 export const projectInactive = () => new Refusal('project_inactive', 'project is inactive');
 export const limitReached = () => new Refusal('request_limit_reached', 'token request limit reached');
+export const loopDetected = () =>
+  new Refusal('loop_detected', 'the request has come back: the upstream leads to this proxy again');
 export const unavailable = (cause?: unknown) =>
   new Refusal('unavailable', 'temporarily unavailable', { cause, retryAfterSeconds: 1 });

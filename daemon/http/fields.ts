@@ -4,6 +4,8 @@ export interface RequestFields {
   host: string | undefined;
   authorization: string | undefined;
   requestId: string | undefined;
+  /** The marks of proxies that the request came through; several fields are joined, as they mean one list. */
+  cdnLoop: string | undefined;
   contentLength: string | undefined;
   /** Several fields are joined, as they mean one list. */
   transferEncoding: string | undefined;
@@ -23,7 +25,8 @@ type FieldKind =
   | 'connection'
   | 'content-length'
   | 'transfer-encoding'
-  | 'x-request-id';
+  | 'x-request-id'
+  | 'cdn-loop';
 
 /** Meant for the next hop only (RFC 9110, 7.6.1). */
 export const HOP_BY_HOP = [
@@ -44,6 +47,7 @@ const LOOKED_AT: ReadonlySet<string> = new Set<FieldKind>([
   'content-length',
   'transfer-encoding',
   'x-request-id',
+  'cdn-loop',
 ]);
 
 const NOT_SENT_UPSTREAM = new Set([
@@ -95,6 +99,7 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
     host: undefined,
     authorization: undefined,
     requestId: undefined,
+    cdnLoop: undefined,
     contentLength: undefined,
     transferEncoding: undefined,
     hosts: 0,
@@ -128,6 +133,9 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
         break;
       case 'x-request-id':
         fields.requestId = joined(fields.requestId, value);
+        break;
+      case 'cdn-loop':
+        fields.cdnLoop = joined(fields.cdnLoop, value);
         break;
       case 'connection':
         connection = joined(connection, value);

@@ -1,13 +1,22 @@
 /** Header fields are rebuilt for each side, never passed along: what is not known to be harmless does not travel. */
+import { MASK } from '../core/masking.js';
 import type { CorsFields } from './cors.js';
 import { HOP_BY_HOP, joined, namedByConnection, remembering, type RequestFields } from './fields.js';
 
 /** @returns names and values in turn, as the upstream shall see them. */
 export function upstreamRequestHeaders(
-  { forwarded }: RequestFields,
-  added: { upstreamKey: string; requestId: string },
+  { forwarded, cdnLoop }: RequestFields,
+  added: { upstreamKey: string; requestId: string; loopMark: string },
 ): string[] {
-  return ['authorization', `Bearer ${added.upstreamKey}`, 'x-request-id', added.requestId, ...forwarded];
+  return [
+    'authorization',
+    `Bearer ${added.upstreamKey}`,
+    'x-request-id',
+    added.requestId,
+    'cdn-loop',
+    joined(cdnLoop, added.loopMark),
+    ...forwarded,
+  ];
 }
 
 const NOT_SENT_BACK = new Set([
@@ -92,6 +101,13 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
   if (isEventStream) list.push('X-Accel-Buffering', 'no');
   return { list, upstreamRequestId };
 }
+
+// The upstream could make one as long as all its fields may be together.
+const LONGEST_RECORDED_ID = 200;
+
+/** The upstream's request id as it may be written down: an upstream that repeats our key must not bring it there. */
+export const recordedId = (id: string | null, upstreamKey: string): string | null =>
+  id?.includes(upstreamKey) ? MASK : (id?.slice(0, LONGEST_RECORDED_ID) ?? null);
 
 /** What all `Connection` fields say together. */
 function connectionOf(rawHeaders: readonly Buffer[]): string | undefined {

@@ -1,7 +1,7 @@
 /**
  * /v1: the request's way.
  *
- *   1 shape        method, target, framing, headers, declared length       400 405 413 414 417 431 501 505
+ *   1 shape        method, target, framing, headers, declared length       400 405 413 414 417 431 501 505 508
  *   3 credential   Authorization: Bearer sk-wt-…                           401
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
  *   7 forward      draw one use, swap the key, stream both ways            408 413 429 502 503 504
@@ -14,9 +14,9 @@ import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Outcome, RequestEnded } from '../core/events.js';
-import { MASK, withoutSecrets } from '../core/masking.js';
+import { withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
-import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
+import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { InFlight, Member } from '../core/in-flight.js';
 import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
@@ -24,7 +24,7 @@ import { bearerOf, requestIdOf } from './credentials.js';
 import { closeGently, cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
-import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
+import { clientResponseHeaders, recordedId, upstreamRequestHeaders } from './headers.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { checkExpectation, checkShape, pathOf } from './shape.js';
 import { Watch } from './watch.js';
@@ -39,6 +39,11 @@ export interface ProxyOptions {
   live: { readonly current: ProxySettings };
   /** False before the database is there, and when draining is over. */
   isServing: () => boolean;
+  /**
+   * Left on what is forwarded (`CDN-Loop`, RFC 8586), to be known again should it come back. Not `Via`: because of that
+   * some servers leave out compression and other things that they would give the client itself.
+   */
+  loopMark: string;
   /** `cause` is what lies behind a failure, for the log. */
   onEnded: (ended: RequestEnded, cause: unknown) => void;
 }
@@ -126,6 +131,7 @@ class Exchange extends Member implements Receiver {
     try {
       const fields = checkShape(this.req, this.#settings.maxRequestBytes);
       this.#requestId = requestIdOf(fields.requestId);
+      if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       if (this.expectsContinue) checkExpectation(this.req);
       if (this.req.method === 'OPTIONS') {
         this.#answerOptions();
@@ -195,7 +201,7 @@ class Exchange extends Member implements Receiver {
   }
 
   async #forward(pass: Pass, fields: RequestFields, body: RequestBody): Promise<void> {
-    const { admission, forwarder, clock } = this.options;
+    const { admission, forwarder, clock, loopMark } = this.options;
     this.#place = forwarder.reserve() ?? null;
     if (this.#place) await this.#place.reached;
     try {
@@ -215,7 +221,7 @@ class Exchange extends Member implements Receiver {
       {
         method: this.req.method ?? 'GET',
         target: this.req.url ?? '/',
-        headers: upstreamRequestHeaders(fields, { upstreamKey: pass.upstreamKey, requestId: this.#id }),
+        headers: upstreamRequestHeaders(fields, { upstreamKey: pass.upstreamKey, requestId: this.#id, loopMark }),
         body,
       },
       this,
@@ -238,8 +244,7 @@ class Exchange extends Member implements Receiver {
       remaining: pass.remaining,
       cors: corsFields(this.#settings, this.req),
     });
-    // It is kept in records, where an upstream that repeats our key must not bring it.
-    this.#upstreamRequestId = upstreamRequestId?.includes(pass.upstreamKey) ? MASK : upstreamRequestId;
+    this.#upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
     // The reason phrase is ours: the upstream's may hold what breaks a status line.
     this.res.writeHead(status, list);
     this.#status = status;

@@ -2,7 +2,7 @@
  * WebSocket upgrades on /v1. A handshake goes the way of any request (proxy.ts) and costs one use when it is forwarded. If
  * the upstream agrees, the two connections are one until either ends; any other answer passes through, and closes.
  *
- *   1 shape        as for any request                                      400 414 431
+ *   1 shape        as for any request                                      400 414 431 508
  *   3 credential   Authorization: Bearer sk-wt-…, or a subprotocol         401
  *   4 admission                                                            401 401 403 429
  *   7 forward      draw one use, swap the key, join the connections        429 502 503 504
@@ -18,15 +18,15 @@ import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Outcome, RequestEnded } from '../core/events.js';
 import type { Clock } from '../core/ports.js';
-import { MASK, withoutSecrets } from '../core/masking.js';
-import { Refusal, unauthorized, unavailable } from '../core/refusal.js';
+import { withoutSecrets } from '../core/masking.js';
+import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { framingOf, hasBody } from './body.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
 import { bearerOf, requestIdOf, type Subprotocols, subprotocolsOf } from './credentials.js';
 import { endGently } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Place } from './forward.js';
-import { clientResponseHeaders, upstreamRequestHeaders } from './headers.js';
+import { clientResponseHeaders, recordedId, upstreamRequestHeaders } from './headers.js';
 import { type ForwardUpgrade, malformedAnswer, type UpgradeReceiver } from './http-proxy.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { CLIENT_CLOSED_STATUS, outcomeOf, REFUSAL_HEADERS } from './proxy.js';
@@ -46,6 +46,8 @@ export interface UpgradeOptions {
   live: { readonly current: UpgradeSettings };
   /** False before the database is there, and when draining is over. */
   isServing: () => boolean;
+  /** As in proxy.ts. */
+  loopMark: string;
   /** `cause` is what lies behind a failure, for the log. */
   onEnded: (ended: RequestEnded, cause: unknown) => void;
 }
@@ -164,6 +166,7 @@ class Upgrade implements UpgradeReceiver {
       this.socket.on('data', this.#keepEarly);
       this.#keepEarly(early);
       const fields = checkShape(this.req, 0);
+      if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       const pass = await this.#admit(fields);
       if (this.#outcome === null) await this.#forward(pass, fields);
     } catch (error) {
@@ -224,7 +227,11 @@ class Upgrade implements UpgradeReceiver {
 
   /** The handshake as the upstream shall see it. */
   #handshake({ upstreamKey }: Pass, given: RequestFields): OutgoingHttpHeaders {
-    const rebuilt = upstreamRequestHeaders(given, { upstreamKey, requestId: this.#requestId });
+    const rebuilt = upstreamRequestHeaders(given, {
+      upstreamKey,
+      requestId: this.#requestId,
+      loopMark: this.options.loopMark,
+    });
     const fields = asObject(rebuilt, ['origin', 'content-length']);
     for (const name of ['Sec-WebSocket-Key', 'Sec-WebSocket-Version', 'Sec-WebSocket-Extensions']) {
       const value = this.req.headers[name.toLowerCase()];
@@ -317,8 +324,7 @@ class Upgrade implements UpgradeReceiver {
       remaining: pass.remaining,
       cors: this.#cors,
     });
-    // It is kept in records, where an upstream that repeats our key must not bring it.
-    this.#upstreamRequestId = upstreamRequestId?.includes(pass.upstreamKey) ? MASK : upstreamRequestId;
+    this.#upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
     return list;
   }
 

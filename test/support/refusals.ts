@@ -39,6 +39,7 @@ export const HEADERS_TOO_LARGE: Expected = {
 };
 export const CODING_NOT_SUPPORTED: Expected = { status: 501, code: 'not_supported' };
 export const VERSION_NOT_SUPPORTED: Expected = { status: 505, code: 'not_supported' };
+export const LOOP_DETECTED: Expected = { status: 508, code: 'loop_detected' };
 export const UNREACHABLE: Expected = { status: 502, code: 'upstream_unreachable', error: 'upstream unreachable' };
 export const KEY_REJECTED: Expected = {
   status: 502,

@@ -59,6 +59,7 @@ export class Stage {
   #taken: (number | null)[] = [];
   /** Of the clients' ends. */
   readonly #ports = new Set<number>();
+  #upstreamUrl = '';
   #timersBefore = 0;
   #logBefore = 0;
 
@@ -67,8 +68,8 @@ export class Stage {
   async open(): Promise<void> {
     const { certificate, upstreamUrl, ...options } = this.options;
     this.upstream = await new ScriptedUpstream(certificate).listen();
-    const upstream = upstreamUrl?.(this.upstream.url) ?? this.upstream.url;
-    this.daemon = await startDaemon({ upstream, ...options });
+    this.#upstreamUrl = upstreamUrl?.(this.upstream.url) ?? this.upstream.url;
+    this.daemon = await startDaemon({ upstream: this.#upstreamUrl, ...options });
     this.project = await this.daemon.createProject();
     const count = (req: IncomingMessage, res: ServerResponse) => {
       const id = req.headers['x-request-id'];
@@ -128,6 +129,14 @@ export class Stage {
     this.#upstreamEchoesSecrets = echoes;
     if (echoes) permit(/^forwarded answer /, ['upstream', 'unknown'], 'the upstream sends them back');
   }
+
+  /** As it stands in `Host`. */
+  get upstreamHost(): string {
+    return new URL(this.#upstreamUrl).host;
+  }
+
+  /** The project's. */
+  readonly upstreamKey = UPSTREAM_KEY;
 
   get secret(): string {
     return this.token.token;
@@ -355,14 +364,11 @@ const hasNoBody = (startLine: string, method: string | undefined) =>
 
 /** What the script has sent of its answer, those of status 1xx aside; undefined when that is not HTTP. */
 function finalAnswerOf(exchange: Exchange): Message | undefined {
-  // A reason phrase may hold anything: it goes no further.
-  const sent = Buffer.from(
-    exchange.sent.toString('latin1').replace(/^(HTTP\/1\.[01] \d{3}) [^\r\n]*/, '$1 '),
-    'latin1',
-  );
   try {
     for (let at = 0; ;) {
-      const answer = readMessage(sent, at, 'answer', ({ startLine }) => hasNoBody(startLine, exchange.method));
+      const answer = readMessage(exchange.sent, at, 'scripted answer', ({ startLine }) =>
+        hasNoBody(startLine, exchange.method),
+      );
       if (!answer || !/^\S+ 1\d\d /.test(answer.startLine)) return answer;
       at = answer.end;
     }

@@ -21,6 +21,15 @@ export class NotHttp extends Error {
 export const valuesOf = (message: Pick<Message, 'fields'>, name: string) =>
   message.fields.filter(([given]) => given.toLowerCase() === name.toLowerCase()).map(([, value]) => value);
 
+/** What a script says may have trailers and any reason phrase; what llmp says has neither. */
+export type Kind = 'request' | 'answer' | 'scripted answer';
+
+const START_LINES: Record<Kind, RegExp> = {
+  request: /^[A-Z]+ [\x21-\x7e]+ HTTP\/1\.1$/,
+  answer: /^HTTP\/1\.[01] \d{3} [\t\x20-\x7e\x80-\xff]*$/,
+  'scripted answer': /^HTTP\/1\.[01] \d{3} [^]*$/,
+};
+
 /**
  * The message that begins at `start`, or undefined while its head is not all there.
  *
@@ -30,15 +39,13 @@ export const valuesOf = (message: Pick<Message, 'fields'>, name: string) =>
 export function readMessage(
   bytes: Buffer,
   start: number,
-  kind: 'request' | 'answer',
+  kind: Kind,
   hasNoBody: (message: Pick<Message, 'startLine' | 'fields'>) => boolean,
 ): Message | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n', start);
   if (headEnd === -1) return undefined;
   const [startLine = '', ...lines] = bytes.subarray(start, headEnd).toString('latin1').split('\r\n');
-  const pattern =
-    kind === 'request' ? /^[A-Z]+ [\x21-\x7e]+ HTTP\/1\.1$/ : /^HTTP\/1\.[01] \d{3} [\t\x20-\x7e\x80-\xff]*$/;
-  if (!pattern.test(startLine)) throw new NotHttp(`not a start line: ${JSON.stringify(startLine)}`);
+  if (!START_LINES[kind].test(startLine)) throw new NotHttp(`not a start line: ${JSON.stringify(startLine)}`);
   const fields = lines.map((line): [string, string] => {
     const parts = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line);
     // eslint-disable-next-line no-control-regex
@@ -56,7 +63,7 @@ export function readMessage(
 function bodyOf(
   bytes: Buffer,
   start: number,
-  kind: 'request' | 'answer',
+  kind: Kind,
   head: Pick<Message, 'startLine' | 'fields'>,
   hasNoBody: (message: Pick<Message, 'startLine' | 'fields'>) => boolean,
 ): Pick<Message, 'body' | 'isWhole' | 'end'> & Partial<Message> {
@@ -67,7 +74,7 @@ function bodyOf(
   if (hasNoBody(head)) return empty;
   if (codings.length === 1) {
     if (codings[0]?.toLowerCase() !== 'chunked') throw new NotHttp(`transfer coding ${String(codings[0])}`);
-    return chunked(bytes, start);
+    return chunked(bytes, start, kind === 'scripted answer');
   }
   if (lengths.length === 0) {
     if (kind === 'request') return empty;
@@ -78,7 +85,7 @@ function bodyOf(
   return { body: bytes.subarray(start, end), isWhole: bytes.length >= end, end };
 }
 
-function chunked(bytes: Buffer, start: number): Pick<Message, 'body' | 'isWhole' | 'end'> {
+function chunked(bytes: Buffer, start: number, mayHaveTrailers: boolean): Pick<Message, 'body' | 'isWhole' | 'end'> {
   const pieces: Buffer[] = [];
   for (let at = start; ;) {
     const lineEnd = bytes.indexOf('\r\n', at);
@@ -88,10 +95,10 @@ function chunked(bytes: Buffer, start: number): Pick<Message, 'body' | 'isWhole'
     if (!/^[0-9A-Fa-f]+$/.test(line)) throw new NotHttp(`not a chunk size: ${JSON.stringify(line)}`);
     const size = parseInt(line, 16);
     if (size === 0) {
-      // Trailers would stand here; llmp drops them.
       if (bytes.length < lineEnd + 4) return partial();
-      if (bytes.subarray(lineEnd, lineEnd + 4).toString('latin1') !== '\r\n\r\n') throw new NotHttp('trailers');
-      return { body: Buffer.concat(pieces), isWhole: true, end: lineEnd + 4 };
+      const end = bytes.indexOf('\r\n\r\n', lineEnd);
+      if (end !== lineEnd && !mayHaveTrailers) throw new NotHttp('trailers');
+      return end === -1 ? partial() : { body: Buffer.concat(pieces), isWhole: true, end: end + 4 };
     }
     pieces.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
     at = lineEnd + 2 + size + 2;

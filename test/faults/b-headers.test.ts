@@ -1,0 +1,352 @@
+import { expect } from 'chai';
+import { canary } from '../support/canaries.js';
+import { chunk, type Fields, head, LAST_CHUNK, type RawAnswer } from '../support/raw.js';
+import { expectRefusal, MALFORMED } from '../support/refusals.js';
+import { type FieldList, givenBeside, sentBeside } from './support/fields.js';
+import { type Stage, staged } from './support/stage.js';
+
+/** What the upstream was sent of a GET with these fields, beside what it is always sent. */
+async function sent(stage: Stage, fields: Fields): Promise<FieldList> {
+  expect((await stage.ask(stage.get(fields))).status).to.equal(200);
+  return sentBeside(stage, await stage.upstream.only());
+}
+
+const FINE = ['X-Fine', 'a'] as const;
+
+describe('B: the headers to the upstream', () => {
+  const { stage, it } = staged();
+
+  const LEFT_OUT: [rows: string, what: string, fields: Fields][] = [
+    [
+      'B01',
+      'what is meant for this hop',
+      { Connection: 'close, x-secret', 'X-Secret': 'a', 'Keep-Alive': 'timeout=5' },
+    ],
+    [
+      'B01',
+      'what is said to proxies',
+      { 'Proxy-Authorization': 'Basic YTpi', 'Proxy-Connection': 'close', TE: 'trailers', Trailer: 'X-A' },
+    ],
+    [
+      'B01',
+      'what offers another protocol',
+      { Connection: 'upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABk' },
+    ],
+    [
+      'B01',
+      'what a second Connection names',
+      { Connection: ['keep-alive', 'X-Secret ,x-other,,'], 'X-Secret': 'a', 'x-OTHER': 'b' },
+    ],
+    [
+      'B02',
+      'nothing of ours that Connection names',
+      { Connection: 'authorization, host, x-request-id, cdn-loop, connection' },
+    ],
+    ['B02', 'what else Connection names', { Connection: 'cache-control', 'Cache-Control': 'no-cache' }],
+    ['B04', "the client's Host", { Host: 'evil.example:8080' }],
+    [
+      'B05',
+      'who asks',
+      {
+        'X-Forwarded-For': '10.0.0.1',
+        'X-Forwarded-Host': 'evil',
+        'X-Forwarded-Proto': 'https',
+        'X-Forwarded-New': 'a',
+      },
+    ],
+    ['B05', 'who asks, in other words', { Forwarded: 'for=10.0.0.1', 'X-Real-IP': '10.0.0.1' }],
+    [
+      'B06',
+      'other credentials',
+      {
+        Cookie: 'a=b',
+        'X-Api-Key': canary('client'),
+        'Api-Key': canary('client'),
+        'Proxy-Authorization': 'Basic YTpi',
+      },
+    ],
+    ['B06', 'who pays', { 'OpenAI-Organization': 'org-1', 'OpenAI-Project': 'proj-1' }],
+    [
+      'B06',
+      'the same with an underscore, which some servers read as the same',
+      { X_Api_Key: 'a', OpenAI_Project: 'b', X_Forwarded_For: 'c', __proto__x: 'd' },
+    ],
+    [
+      'B06',
+      'the same in other letters',
+      { cOOKIE: 'a=b', 'x-API-key': 'a', 'API-KEY': 'b', 'OPENAI-organization': 'c' },
+    ],
+    ['B06', 'names that mean something to JavaScript', { ['__proto__']: 'a', constructor: 'b', prototype: 'c' }],
+  ];
+  for (const [rows, what, fields] of LEFT_OUT) {
+    it(`${rows} lack ${what}`, async () => {
+      expect(await sent(stage, { 'X-Fine': 'a', ...fields })).to.deep.equal([FINE]);
+    });
+  }
+
+  it('B01 lack Expect', async () => {
+    const client = await stage.client(
+      head('POST /v1/echo', stage.secret, { Expect: '100-continue', 'Content-Length': '2' }),
+    );
+    await client.seen('HTTP/1.1 100 Continue\r\n\r\n');
+    client.send('{}');
+    await client.seen('{"ok":true}');
+    const exchange = await stage.upstream.only();
+    expect(sentBeside(stage, exchange)).to.deep.equal([['content-length', '2']]);
+    expect(exchange.request.body.toString()).to.equal('{}');
+  });
+
+  const FRAMED: [what: string, bytes: () => string, framing: readonly [string, string]][] = [
+    ['its length', () => stage.post('hello', { Connection: 'content-length' }), ['content-length', '5']],
+    [
+      'its coding',
+      () =>
+        stage.post(chunk('hello') + LAST_CHUNK, { Connection: 'transfer-encoding', 'Transfer-Encoding': 'chunked' }),
+      ['transfer-encoding', 'chunked'],
+    ],
+  ];
+  for (const [what, bytes, framing] of FRAMED) {
+    it(`B02 frame the body, even if Connection names ${what}`, async () => {
+      expect((await stage.ask(bytes())).status).to.equal(200);
+      const exchange = await stage.upstream.only();
+      expect(sentBeside(stage, exchange)).to.deep.equal([framing]);
+      expect(exchange.request.body.toString()).to.equal('hello');
+    });
+  }
+
+  it('hold everything else, byte for byte and in its order', async () => {
+    const fields: Fields = {
+      'user-AGENT': 'OpenAI/Python 1.0',
+      Accept: 'application/json',
+      'OpenAI-Beta': 'assistants=v2',
+      'X-Repeated': ['b', 'a', 'b'],
+      'X-Latin': 'caf\xe9',
+      'X-Empty': '',
+      'Idempotency-Key': '1',
+      Via: '1.1 theirs',
+      Range: 'bytes=0-1',
+    };
+    const expected = Object.entries(fields).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
+    expect(await sent(stage, fields)).to.deep.equal(expected);
+  });
+
+  const ENCODINGS: Fields[] = [
+    { 'Accept-Encoding': 'gzip, deflate, br;q=0.5, zstd' },
+    { 'accept-encoding': 'IDENTITY;q=1, *;q=0' },
+    { 'Accept-Encoding': ['gzip', 'br'] },
+    { 'Accept-Encoding': '' },
+    {},
+  ];
+  for (const fields of ENCODINGS) {
+    it(`B12 hold Accept-Encoding as it came, or none: ${JSON.stringify(fields)}`, async () => {
+      const expected = Object.entries(fields).flatMap(([name, values]) =>
+        [values].flat().map((value) => [name, value]),
+      );
+      expect(await sent(stage, fields)).to.deep.equal(expected);
+    });
+  }
+
+  const IDS: [what: string, ids: string | string[], isKept: boolean][] = [
+    ['one of 64 characters', 'aZ09_-'.repeat(11).slice(0, 64), true],
+    ['one of 65', 'a'.repeat(65), false],
+    ['4 KB', 'a'.repeat(4096), false],
+    ['one with a space', 'my id', false],
+    ['one beyond ASCII', 'caf\xe9', false],
+    ['one with quotes', '"a"', false],
+    ['an empty one', '', false],
+    ['two', ['a', 'b'], false],
+  ];
+  for (const [what, ids, isKept] of IDS) {
+    it(`B14 hold the request id that the client is told, which is its own if that is of the right form: ${what}`, async () => {
+      const answer = await stage.ask(stage.get({ 'X-Request-ID': ids }));
+      const { requestId } = await stage.upstream.only();
+      expect(answer.all('x-request-id')).to.deep.equal([requestId]);
+      if (isKept) expect(requestId).to.equal(ids);
+      else expect(requestId).to.match(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+      expect(await stage.onlyEnd()).to.include({ requestId });
+    });
+  }
+
+  for (const [what, id] of Object.entries({
+    CR: 'a\rb',
+    LF: 'a\nb',
+    ESC: 'a\x1b[2Jb',
+    NUL: 'a\0b',
+    'a new field': 'a\r\nX-Fine: a\rb',
+  })) {
+    it(`B14 are refused with a control character in the request id: ${what}`, async () => {
+      const client = await stage.client(stage.get({ 'X-Request-ID': id }));
+      const answer = await client.answer();
+      expectRefusal(answer, MALFORMED);
+      expect(answer.header('x-request-id')).to.match(/^[0-9a-f-]{36}$/);
+      await stage.expectNothingSpent();
+    });
+  }
+
+  it('B13 do not announce the trailers that are dropped', async () => {
+    const trailers = 'X-Checksum: a\r\nAuthorization: Bearer x\r\n';
+    const body = `${chunk('hello')}0\r\n${trailers}\r\n`;
+    const fields = { 'Transfer-Encoding': 'chunked', Trailer: 'X-Checksum', TE: 'trailers', 'X-Fine': 'a' };
+    const client = await stage.client(stage.post(body, fields) + stage.get());
+    expect((await client.answer()).status).to.equal(200);
+    expect((await client.answer()).status, 'what comes behind the trailers').to.equal(200);
+    const [exchange] = stage.upstream.exchanges;
+    expect(sentBeside(stage, exchange!)).to.have.deep.members([FINE, ['transfer-encoding', 'chunked']]);
+    expect(exchange!.bytes.toString()).to.match(/\r\n\r\n5\r\nhello\r\n0\r\n\r\n$/);
+  });
+});
+
+describe("B: the project's key", () => {
+  const { stage, it } = staged({ env: { UPSTREAM_CONNECTIONS: '1' } });
+
+  it('B07 stands once on every request, and the token on none, however the request gets there', async () => {
+    let hasClosed = false;
+    stage.upstream.script = async (exchange) => {
+      await exchange.whole();
+      // A retry, redirects to elsewhere and to here, and interim answers.
+      if (exchange.isReused && exchange.method === 'GET' && !hasClosed) {
+        hasClosed = true;
+        exchange.fin();
+      } else if (exchange.method === 'GET') {
+        exchange.answer(302, `Location: ${stage.upstream.url}/v1/elsewhere\r\n`);
+      } else {
+        exchange.send('HTTP/1.1 102 Processing\r\n\r\n');
+        exchange.answer(307, 'Location: http://evil.example/v1/echo\r\n');
+      }
+    };
+    const expecting = async () => {
+      const client = await stage.client(
+        head('POST /v1/echo', stage.secret, { Expect: '100-continue', 'Content-Length': '2' }),
+      );
+      expect((await client.answer()).status).to.equal(100);
+      client.send('{}');
+      return client.answer();
+    };
+    const inChunks = () => stage.ask(stage.post(chunk('{}') + LAST_CHUNK, { 'Transfer-Encoding': 'chunked' }));
+    const small = () => stage.ask(stage.post('{}'));
+    const get = () => stage.ask(stage.get());
+    // All at once, on one connection.
+    const answers = await Promise.all([get, expecting, inChunks, small, get, expecting, get].map((ask) => ask()));
+    expect(answers.map(({ status }) => status)).to.deep.equal([302, 307, 307, 307, 302, 307, 302]);
+    expect(hasClosed).to.equal(true);
+    expect(stage.upstream.exchanges).to.have.lengthOf(answers.length + 1);
+    for (const exchange of stage.upstream.exchanges) {
+      expect(exchange.all('authorization')).to.deep.equal([`Bearer ${stage.upstreamKey}`]);
+      expect(exchange.bytes.includes(stage.secret.slice(6, 30))).to.equal(false);
+    }
+    expect(await stage.uses()).to.equal(answers.length);
+  });
+});
+
+describe('B: the headers to the client', () => {
+  const { stage, it } = staged();
+
+  /** The answer to a GET that the upstream answers with these fields and a small body. */
+  async function given(...fields: string[]): Promise<RawAnswer> {
+    stage.upstream.script = (exchange) => {
+      const lines = fields.map((field) => `${field}\r\n`).join('');
+      exchange.send(`HTTP/1.1 200 OK\r\n${lines}${/^transfer/im.test(lines) ? '' : 'Content-Length: 2\r\n'}\r\n`);
+      exchange.send(/^transfer/im.test(lines) ? chunk('{}') + LAST_CHUNK : '{}');
+    };
+    const answer = await stage.ask(stage.get());
+    expect(answer).to.include({ status: 200, text: '{}' });
+    return answer;
+  }
+  const LENGTH = ['Content-Length', '2'] as const;
+
+  const LEFT_OUT: [rows: string, what: string, fields: string[]][] = [
+    ['B03', 'what is meant for this hop', ['Connection: x-int, Keep-Alive', 'X-Int: a', 'Keep-Alive: timeout=99']],
+    [
+      'B03',
+      'what is said by proxies',
+      ['Proxy-Authenticate: Basic', 'Proxy-Connection: close', 'TE: a', 'Proxy-Status: a'],
+    ],
+    ['B03', 'what offers another protocol', ['Upgrade: h2c', 'HTTP2-Settings: AAMAAABk']],
+    [
+      'B03',
+      'what a second Connection names',
+      ['Connection: keep-alive', 'connection: X-Int ,,x-other', 'x-int: a', 'X-OTHER: b'],
+    ],
+    [
+      'B03',
+      'nothing of ours that Connection names',
+      ['Connection: x-proxy-cache, x-request-id, vary, server-timing, date, x-token-expires-at'],
+    ],
+    ['B09', 'a word on the cache', ['X-PROXY-CACHE: hit', 'x-proxy-cache: hit']],
+    [
+      'B09',
+      'a word on the token',
+      ['X-Token-Expires-At: never', 'X-Token-Requests-Remaining: 9', 'X-Upstream-Request-ID: forged'],
+    ],
+  ];
+  for (const [rows, what, fields] of LEFT_OUT) {
+    it(`${rows} lack ${what}`, async () => {
+      const answer = await given('X-Fine: a', ...fields);
+      expect(givenBeside(stage, answer)).to.deep.equal([FINE, LENGTH]);
+    });
+  }
+
+  it('B03 frame the body, even if Connection names its length', async () => {
+    const answer = await given('Connection: content-length');
+    expect(givenBeside(stage, answer)).to.deep.equal([['Transfer-Encoding', 'chunked']]);
+  });
+
+  it('B08 keep repeated fields apart and in their order', async () => {
+    const fields = [
+      'Set-Cookie: a=1; Path=/',
+      'Link: </a>; rel=next',
+      'WWW-Authenticate: Basic realm="a, b"',
+      'set-cookie: b=2, with a comma',
+      'Link: </b>; rel=prev',
+      'WWW-Authenticate: Digest nonce="c"',
+      'Set-Cookie: a=1; Path=/',
+    ];
+    const expected = fields.map((field) => field.split(/: (.*)/).slice(0, 2));
+    expect(givenBeside(stage, await given(...fields))).to.deep.equal([...expected, LENGTH]);
+  });
+
+  it('B10 hold what the provider says of itself and of the account', async () => {
+    const fields = [
+      'Server: cloudflare',
+      'Via: 1.1 edge',
+      'openai-organization: org-of-the-key',
+      'openai-processing-ms: 12',
+      'openai-version: 2020-10-01',
+      'x-ratelimit-limit-requests: 10000',
+      'cf-ray: 8f0-AMS',
+      'alt-svc: h3=":443"; ma=86400',
+      'Strict-Transport-Security: max-age=1',
+      'X-Latin: caf\xe9',
+      'X-Empty: ',
+    ];
+    const expected = fields.map((field) => field.split(/: (.*)/).slice(0, 2));
+    expect(givenBeside(stage, await given(...fields))).to.deep.equal([...expected, LENGTH]);
+  });
+
+  it('B10 lack what would tell browsers whose pages may read the answer', async () => {
+    const answer = await given('Access-Control-Allow-Origin: *', 'access-control-expose-headers: a');
+    expect(givenBeside(stage, answer)).to.deep.equal([LENGTH]);
+  });
+
+  it("B14 hold the provider's request id under another name", async () => {
+    const answer = await given('X-Request-ID: req_theirs');
+    expect(givenBeside(stage, answer)).to.deep.equal([LENGTH, ['X-Upstream-Request-ID', 'req_theirs']]);
+    expect(await stage.onlyEnd()).to.include({ upstreamRequestId: 'req_theirs' });
+  });
+
+  it('B13 do not announce the trailers that are dropped', async () => {
+    stage.upstream.script = (exchange) => {
+      exchange.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\n\r\n');
+      exchange.send(`${chunk('{}')}0\r\nX-Checksum: a\r\nX-PROXY-CACHE: hit\r\n\r\n`);
+    };
+    const client = await stage.client(stage.get());
+    await client.seen(LAST_CHUNK);
+    const received = client.pending.toString();
+    expect(received).not.to.match(/^trailer|^x-checksum|: hit/im);
+    expect(received).to.match(/\r\n\r\n2\r\n\{\}\r\n0\r\n\r\n$/);
+    const answer = await client.answer();
+    expect(givenBeside(stage, answer)).to.deep.equal([['Transfer-Encoding', 'chunked']]);
+    client.send(stage.get());
+    await client.seen('HTTP/1.1 200 OK');
+  });
+});

@@ -1,0 +1,269 @@
+import { randomBytes } from 'node:crypto';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.js';
+import { chunk, head, LAST_CHUNK, type RawAnswer } from '../support/raw.js';
+import { expectRefusal, KEY_REJECTED, LIMIT_REACHED, UPSTREAM_MALFORMED } from '../support/refusals.js';
+import { givenBeside } from './support/fields.js';
+import { staged } from './support/stage.js';
+import { type Exchange, ScriptedUpstream } from './support/upstream.js';
+
+const listOf = (lines: string) =>
+  lines
+    .split('\r\n')
+    .filter((line) => line !== '')
+    .map((line) => line.split(/: (.*)/).slice(0, 2));
+
+describe('C: what an upstream answers is passed on', () => {
+  const { stage, it } = staged();
+
+  const document = JSON.stringify({ data: 'x'.repeat(5_000) });
+  const CODINGS: Record<string, Buffer> = {
+    gzip: gzipSync(document),
+    br: brotliCompressSync(document),
+    zstd: randomBytes(3_000), // Nobody here looks into it.
+    'gzip, br': brotliCompressSync(gzipSync(document)),
+    identity: Buffer.from(document),
+  };
+  for (const [coding, body] of Object.entries(CODINGS)) {
+    const FRAMINGS: [what: string, fields: string, onTheWire: Buffer][] = [
+      ['with its length', `Content-Length: ${body.length}\r\n`, body],
+      [
+        'in chunks',
+        'Transfer-Encoding: chunked\r\n',
+        Buffer.from(chunk(body.toString('latin1')) + LAST_CHUNK, 'latin1'),
+      ],
+    ];
+    for (const [framing, fields, onTheWire] of FRAMINGS) {
+      it(`C19 byte for byte in its coding, ${framing}: ${coding}`, async () => {
+        stage.upstream.script = (exchange) => {
+          exchange.send(`HTTP/1.1 200 OK\r\nContent-Encoding: ${coding}\r\n${fields}\r\n`);
+          exchange.send(onTheWire);
+        };
+        const answer = await stage.ask(stage.get({ 'Accept-Encoding': coding }));
+        expect(answer.body.equals(body)).to.equal(true);
+        expect(givenBeside(stage, answer)).to.have.deep.members(listOf(`Content-Encoding: ${coding}\r\n${fields}`));
+      });
+    }
+  }
+
+  describe('and not followed', () => {
+    const elsewhere = new ScriptedUpstream();
+    before(() => elsewhere.listen());
+    after(() => elsewhere.stop());
+    for (const status of [301, 302, 303, 307, 308]) {
+      it(`C26 a redirect to another host, which hears nothing of the key: ${status}`, async () => {
+        const location = `Location: ${elsewhere.url}/v1/models\r\n`;
+        stage.upstream.script = (exchange) => {
+          exchange.answer(status, location, '"moved"');
+        };
+        for (const bytes of [stage.get(), stage.post('{}')]) {
+          const answer = await stage.ask(bytes);
+          expect(answer).to.include({ status, text: '"moved"' });
+          expect(answer.all('location')).to.deep.equal([`${elsewhere.url}/v1/models`]);
+        }
+        expect(stage.upstream.exchanges).to.have.lengthOf(2);
+        expect(elsewhere.received, 'connections elsewhere').to.be.empty;
+      });
+    }
+  });
+
+  it('C27 its own host in Location and Content-Location, as it stands', async () => {
+    const fields = `Location: ${stage.upstream.url}/v1/files/a?b=c\r\nContent-Location: //${stage.upstreamHost}/v1/files/a\r\n`;
+    stage.upstream.script = (exchange) => {
+      exchange.answer(201, fields);
+    };
+    const answer = await stage.ask(stage.post('{}'));
+    expect(givenBeside(stage, answer)).to.have.deep.members([
+      ...listOf(`Content-Type: application/json\r\n${fields}`),
+      ['Content-Length', '11'],
+    ]);
+  });
+
+  const REJECTIONS: Record<string, (key: string) => string> = {
+    'with a length': (key) => `Content-Length: ${key.length}\r\n\r\n${key}`,
+    'in chunks': (key) => `Transfer-Encoding: chunked\r\n\r\n${chunk(key)}${LAST_CHUNK}`,
+    'that ends with its connection': (key) => `\r\n${key}`,
+    'of which a part comes': (key) => `Content-Length: 9999\r\n\r\n${key}`,
+  };
+  for (const [what, rest] of Object.entries(REJECTIONS)) {
+    it(`C28 not a word of a 401 to the project's key, for it can quote the key: ${what}`, async () => {
+      const said = `Incorrect API key provided: ${stage.upstreamKey}`;
+      stage.upstream.script = (exchange) => {
+        const fields = `WWW-Authenticate: Bearer realm="theirs"\r\nX-Theirs: ${stage.upstreamKey}\r\nX-Request-ID: ${stage.upstreamKey}\r\n`;
+        exchange.send(`HTTP/1.1 401 Unauthorized\r\n${fields}${rest(said)}`);
+      };
+      const answer = await stage.ask(stage.get());
+      expectRefusal(answer, KEY_REJECTED);
+      expect(answer.text).not.to.include('Incorrect');
+      for (const name of ['www-authenticate', 'x-theirs', 'x-upstream-request-id'])
+        expect(answer.all(name)).to.be.empty;
+      await (await stage.upstream.only()).closed();
+      expect(await stage.onlyEnd()).to.include({ outcome: 'upstream_error', code: 'upstream_key_rejected' });
+    });
+  }
+
+  it("C29 the provider's 429 with its fields; ours looks different", async () => {
+    const fields = 'Retry-After: 20\r\nx-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 8.64s\r\n';
+    const body = '{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}';
+    stage.upstream.script = (exchange) => {
+      exchange.answer(429, fields, body);
+    };
+    const capped = await stage.issue({ max_requests: 1 });
+    const request = head('GET /v1/models', capped.token);
+    const theirs = await stage.ask(request);
+    expect(theirs).to.include({ status: 429, text: body });
+    for (const [name, value] of listOf(fields)) expect(theirs.all(name!)).to.deep.equal([value]);
+    expect(theirs.all('server-timing'), 'what only forwarded answers have').to.have.lengthOf(1);
+    const ours = await stage.ask(request);
+    expectRefusal(ours, LIMIT_REACHED);
+    expect(ours.all('server-timing')).to.be.empty;
+    expect(ours.all('retry-after')).to.be.empty;
+    expect(stage.upstream.exchanges).to.have.lengthOf(1);
+  });
+
+  for (const status of [400, 403, 404, 500, 502, 503, 504, 529, 599, 999]) {
+    it(`C30 its ${status}, and it is asked once`, async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.answer(status, 'Retry-After: 7\r\nX-Theirs: a\r\n', '{"theirs":true}');
+      };
+      const answer = await stage.ask(stage.get());
+      expect(answer).to.include({ status, text: '{"theirs":true}' });
+      expect(givenBeside(stage, answer)).to.deep.equal(
+        listOf('Content-Type: application/json\r\nContent-Length: 15\r\nRetry-After: 7\r\nX-Theirs: a\r\n'),
+      );
+      await stage.upstream.only();
+      const outcome = status >= 500 ? 'upstream_error' : 'ok';
+      expect(await stage.onlyEnd()).to.include({ outcome, status, code: null });
+      expect(await stage.uses()).to.equal(1);
+    });
+  }
+
+  describe('even before the upload is over', () => {
+    const BYTES = 5_000_000;
+    const piece = 'x'.repeat(50_000);
+    const THEN: Record<string, (exchange: Exchange) => void> = {
+      'goes on reading': () => undefined,
+      'reads no more': (exchange) => {
+        exchange.socket.pause();
+      },
+      'ends the connection': (exchange) => {
+        exchange.fin();
+      },
+    };
+    const UPLOADS: [what: string, begin: () => string, rest: string][] = [
+      [
+        'with a length',
+        () => stage.post('', { 'Content-Length': String(BYTES) }) + piece,
+        piece.repeat(BYTES / piece.length - 1),
+      ],
+      [
+        'in chunks',
+        () => stage.post('', { 'Transfer-Encoding': 'chunked' }) + chunk(piece),
+        chunk(piece).repeat(BYTES / piece.length - 1) + LAST_CHUNK,
+      ],
+    ];
+    for (const [what, begin, rest] of UPLOADS) {
+      for (const [then, act] of Object.entries(THEN)) {
+        it(`C31 its 413 to an upload ${what}, when it then ${then}: the client can read it, and goes on`, async () => {
+          stage.upstream.script = (exchange) => {
+            if (exchange.method === 'GET') {
+              exchange.answer();
+              return;
+            }
+            exchange.answer(413, '', '"too large for me"');
+            act(exchange);
+          };
+          const client = await stage.client(begin());
+          await client.seen('"too large for me"');
+          client.send(rest);
+          client.send(stage.get());
+          const early = await client.answer();
+          expect(early).to.include({ status: 413, text: '"too large for me"' });
+          expect((await client.answer()).status, 'the next request on the same connection').to.equal(200);
+          expect(client.wasReset).to.equal(false);
+          const upload = stage.upstream.exchanges[0]!;
+          await upload.closed();
+          expect(upload.request.isWhole, 'what of the upload came afterwards went no further').to.equal(false);
+        });
+      }
+    }
+  });
+});
+
+describe("C: an upstream that says the project's key", () => {
+  const { stage, it } = staged();
+
+  /** The answer, if this is said; whatever it holds, nothing is written down here that holds the key: the stage sees to that. */
+  async function answerTo(say: (exchange: Exchange, key: string) => void): Promise<RawAnswer> {
+    stage.upstreamEchoesSecrets = true;
+    stage.upstream.script = async (exchange) => {
+      await exchange.whole();
+      say(exchange, exchange.all('authorization').join());
+    };
+    return stage.ask(stage.get());
+  }
+
+  it('C32 in an answer: it is passed on as it is, and written down nowhere', async () => {
+    const bearer = `Bearer ${stage.upstreamKey}`;
+    const answer = await answerTo((exchange, key) => {
+      exchange.answer(
+        200,
+        `Authorization: ${key}\r\nX-Echo: ${key}\r\n`,
+        JSON.stringify({ headers: { authorization: key } }),
+      );
+    });
+    expect(answer.json).to.deep.equal({ headers: { authorization: bearer } });
+    expect(answer.all('x-echo')).to.deep.equal([bearer]);
+  });
+
+  const IDS: [what: string, id: (key: string) => string, recorded: RegExp][] = [
+    ['that holds the key', (key) => key, /^\*+$/],
+    ['that holds it among other things', (key) => `req_${key.slice('Bearer '.length)}_1`, /^\*+$/],
+    ['beyond measure', () => 'a'.repeat(10_000), /^a{200}$/],
+  ];
+  for (const [what, id, recorded] of IDS) {
+    it(`C32 as its request id: an id ${what} is passed on, and not written down like that`, async () => {
+      let said = '';
+      const answer = await answerTo((exchange, key) => {
+        said = id(key);
+        exchange.answer(200, `X-Request-ID: ${said}\r\n`);
+      });
+      expect(answer.all('x-upstream-request-id')).to.deep.equal([said]);
+      expect((await stage.onlyEnd()).upstreamRequestId).to.match(recorded);
+    });
+  }
+
+  const MISTAKES: Record<string, (key: string) => string> = {
+    'in a broken header name': (key) => `HTTP/1.1 200 OK\r\n${key}\r\n\r\n`,
+    'in a broken header value': (key) => `HTTP/1.1 200 OK\r\nX-A: ${key}\0\r\n\r\n`,
+    'in place of HTTP': (key) => `${key}\r\n\r\n`,
+    'as a transfer coding': (key) => `HTTP/1.1 200 OK\r\nTransfer-Encoding: ${key}\r\n\r\n`,
+    'as a length': (key) => `HTTP/1.1 200 OK\r\nContent-Length: ${key}\r\n\r\n`,
+    'as a status': (key) => `HTTP/1.1 ${key} OK\r\n\r\n`,
+  };
+  for (const [what, says] of Object.entries(MISTAKES)) {
+    it(`C32 ${what}: 502, and it is written down nowhere`, async () => {
+      expectRefusal(
+        await answerTo((exchange, key) => {
+          exchange.send(says(key));
+        }),
+        UPSTREAM_MALFORMED,
+      );
+      await eventually('there is a record', () =>
+        stage.daemon.logged.some((line) => line.includes('upstream_malformed')),
+      );
+    });
+  }
+
+  it('C32 in a broken chunk: the answer is cut, and it is written down nowhere', async () => {
+    stage.upstreamEchoesSecrets = true;
+    stage.upstream.script = (exchange) => {
+      exchange.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+      exchange.socket.write(`${exchange.all('authorization').join()}\r\n`);
+    };
+    const client = await stage.client(stage.get());
+    await client.closed;
+    expect(await stage.onlyEnd()).to.include({ outcome: 'truncated' });
+  });
+});
