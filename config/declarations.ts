@@ -117,7 +117,7 @@ const forwarding = {
     'CLIENT_BODY_TIMEOUT',
     duration(),
     '30s',
-    'How long a client that is sending may be silent.',
+    'How long a client that is sending may take for the next KiB of its body.',
     'isReloadable',
   ),
   websocketIdleTimeoutMs: setting(

@@ -93,14 +93,15 @@ describe('streaming', () => {
         ({ socket } = req);
       });
       const client = await scene.midUpload();
+      const more = 'x'.repeat(1024);
       for (let i = 0; i < 4; i++) {
         scene.daemon.clock.advance(29 * SECOND_MS);
         const before = socket!.bytesRead;
-        client.send(chunk('more'));
+        client.send(chunk(more));
         await eventually('the piece has passed', () => socket!.bytesRead > before);
       }
       client.send(LAST_CHUNK);
-      expect((await client.answer()).text).to.equal(`first${'more'.repeat(4)}`);
+      expect((await client.answer()).text).to.equal(`first${more.repeat(4)}`);
     });
   });
 

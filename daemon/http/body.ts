@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestFields } from './fields.js';
 import { bodyTooLarge } from './shape.js';
-import type { Watch } from './watch.js';
 
 /** The client's connection ended before its request did. Nobody is left to answer. */
 export class ClientGone extends Error {
@@ -13,9 +12,11 @@ const LARGEST_HELD = 64 * 1024;
 
 export type RequestBody = Buffer | AsyncIterable<Buffer> | null;
 
-/** Who is waited for while a body streams from the client to the upstream. */
+/** Who is waited for while a body comes from the client and goes to the upstream. */
 export interface Turns {
   client(): void;
+  /** Something has come from the client. */
+  received(bytes: number): void;
   upstream(): void;
   nobody(): void;
 }
@@ -36,16 +37,18 @@ export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
   return transferEncoding !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
 
-/** The whole body; `watch` is told of each piece, and rests at the end. @throws {ClientGone} */
-export function holdBody(req: IncomingMessage, watch: Watch): Promise<Buffer> {
+/** The whole body. @throws {ClientGone} */
+export function holdBody(req: IncomingMessage, turns: Turns): Promise<Buffer> {
+  turns.client();
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     req.on('data', (piece: Buffer) => {
-      watch.touch();
       pieces.push(piece);
+      turns.received(piece.length);
+      turns.client();
     });
     req.on('end', () => {
-      watch.rest();
+      turns.nobody();
       const [first] = pieces;
       resolve(pieces.length === 1 && first ? first : Buffer.concat(pieces));
     });
@@ -62,11 +65,16 @@ export function holdBody(req: IncomingMessage, watch: Watch): Promise<Buffer> {
  * @throws {Refusal} `body_too_large` from the iterable, at the piece that passes the limit.
  */
 export async function streamBody(req: IncomingMessage, maxBytes: number, turns: Turns): Promise<AsyncIterable<Buffer>> {
-  turns.client();
   // Not destroyed on return: that would take the connection, and with it an early answer.
   const pieces = req.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
+  const next: Next = async () => {
+    turns.client();
+    const piece = await pieces.next();
+    turns.received(piece.value?.length ?? 0);
+    return piece;
+  };
   try {
-    return within(maxBytes, await pieces.next(), pieces, turns);
+    return within(maxBytes, await next(), next, turns);
   } catch {
     throw new ClientGone();
   } finally {
@@ -74,19 +82,16 @@ export async function streamBody(req: IncomingMessage, maxBytes: number, turns: 
   }
 }
 
-async function* within(
-  maxBytes: number,
-  first: IteratorResult<Buffer, undefined>,
-  pieces: AsyncIterator<Buffer, undefined>,
-  turns: Turns,
-): AsyncGenerator<Buffer> {
+type Piece = IteratorResult<Buffer, undefined>;
+type Next = () => Promise<Piece>;
+
+async function* within(maxBytes: number, first: Piece, next: Next, turns: Turns): AsyncGenerator<Buffer> {
   let bytes = 0;
-  for (let next = first; !next.done; next = await pieces.next()) {
-    bytes += next.value.length;
+  for (let piece = first; !piece.done; piece = await next()) {
+    bytes += piece.value.length;
     if (bytes > maxBytes) throw bodyTooLarge();
     turns.upstream();
-    yield next.value;
-    turns.client();
+    yield piece.value;
   }
   turns.upstream();
 }

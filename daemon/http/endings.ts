@@ -1,5 +1,5 @@
 /** How connections to clients end when it is not by itself. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Clock } from '../core/ports.js';
 
@@ -71,3 +71,37 @@ export function cut(res: ServerResponse): void {
   if (res.req.httpVersion === '1.0' && socket?.remoteAddress !== undefined) socket.resetAndDestroy();
   res.destroy();
 }
+
+// To look for idle connections costs a glance at each, in vain while all are busy.
+const LOOK_AGAIN_AFTER_MS = 100;
+
+/**
+ * Keeps a server's connections to those it can have: when the last place is taken, the idle ones are closed, so that
+ * whoever only holds connections keeps nobody out.
+ */
+export function boundConnections(server: Server, most: number, clock: Clock): void {
+  const sockets = new Set<Socket>();
+  const closeIdle = () => {
+    const idle = [...sockets].filter(isIdle);
+    for (const socket of idle) socket.destroy();
+    return idle.length;
+  };
+  let looksAgainAtMs = -Infinity;
+  const makeRoom = () => {
+    const now = clock.monotonic();
+    if (now < looksAgainAtMs) return;
+    if (closeIdle() < most / 10) looksAgainAtMs = now + LOOK_AGAIN_AFTER_MS;
+  };
+  server.maxConnections = most;
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    if (sockets.size >= most) makeRoom();
+  });
+  server.on('drop', makeRoom);
+  // Node's own takes an answer that has not all gone out for one that is over, and the rest of it is lost.
+  server.closeIdleConnections = closeIdle;
+}
+
+/** Between two requests: Node sets a time-out behind an answer and takes it away with the next request's head. */
+const isIdle = (socket: Socket) => (socket.timeout ?? 0) > 0 && !isLingering(socket);

@@ -18,13 +18,14 @@ import { withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { InFlight, Member } from '../core/in-flight.js';
-import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody } from './body.js';
+import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, requestIdOf } from './credentials.js';
 import { closeGently, cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { clientResponseHeaders, recordedId, upstreamRequestHeaders } from './headers.js';
+import { Patience } from './patience.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { checkExpectation, checkShape, pathOf } from './shape.js';
 import { Watch } from './watch.js';
@@ -178,26 +179,25 @@ class Exchange extends Member implements Receiver {
     if (this.expectsContinue) this.res.writeContinue();
     const { clientBodyTimeoutMs, requestTimeoutMs, maxRequestBytes } = this.#settings;
     const watch = this.#watch;
-    const waitForClient = () => {
-      watch.expect(clientBodyTimeoutMs, () => {
-        this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
-      });
+    const patience = new Patience(clientBodyTimeoutMs, this.options.clock);
+    const refuseLate = () => {
+      this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
     };
-    if (isHeld(fields)) {
-      waitForClient();
-      return holdBody(this.req, watch);
-    }
-    const waitForUpstream = () => {
-      watch.expect(requestTimeoutMs, this.#onUpstreamSilence);
+    const turns: Turns = {
+      client: () => {
+        watch.expect(patience.begin(), refuseLate);
+      },
+      received: (bytes) => {
+        patience.received(bytes);
+      },
+      upstream: () => {
+        watch.expect(requestTimeoutMs, this.#onUpstreamSilence);
+      },
+      nobody: () => {
+        watch.rest();
+      },
     };
-    const waitForNobody = () => {
-      watch.rest();
-    };
-    return streamBody(this.req, maxRequestBytes, {
-      client: waitForClient,
-      upstream: waitForUpstream,
-      nobody: waitForNobody,
-    });
+    return isHeld(fields) ? holdBody(this.req, turns) : streamBody(this.req, maxRequestBytes, turns);
   }
 
   async #forward(pass: Pass, fields: RequestFields, body: RequestBody): Promise<void> {

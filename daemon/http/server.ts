@@ -4,7 +4,7 @@ import type { Clock } from '../core/ports.js';
 import type { Refusal } from '../core/refusal.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { requestIdOf } from './credentials.js';
-import { linger } from './endings.js';
+import { boundConnections, linger } from './endings.js';
 import { asRefusal, sendProblem } from './problems.js';
 import { isProxied, type Proxy, REFUSAL_HEADERS } from './proxy.js';
 import { checkExpectation, checkMessage, LARGEST_HEADERS, LONGEST_TARGET, targetNotPlain } from './shape.js';
@@ -44,7 +44,7 @@ export function createHttpServer(options: ServerOptions): Server {
   });
   // By default Node drops headers beyond some number without a word, the framing ones too.
   server.maxHeadersCount = 0;
-  server.maxConnections = maxConnections;
+  boundConnections(server, maxConnections, clock);
 
   /** What is not for the proxy. */
   const serveHere = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => {
@@ -101,8 +101,8 @@ export function createHttpServer(options: ServerOptions): Server {
   return server;
 }
 
-/** Neither an absolute URL nor what a browser would take for one (`//host`), and without a fragment, which is not for us. */
-const isPath = (target: string) => /^\/(?!\/)[^#]*$/.test(target);
+/** Neither an absolute URL nor what a browser would take for one (`//host`); no fragment, which is not for us; no `\`, which some read as `/`. */
+const isPath = (target: string) => /^\/(?!\/)[^#\\]*$/.test(target);
 
 function answerOptions(req: IncomingMessage, res: ServerResponse, settings: CorsSettings): void {
   res.writeHead(204, { 'X-Request-ID': requestIdOf(req.headers['x-request-id']), ...preflightFields(settings, req) });

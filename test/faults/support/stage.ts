@@ -167,6 +167,11 @@ export class Stage {
     return client;
   }
 
+  /** How many the daemon has, those of management calls among them. */
+  get connections(): number {
+    return this.#served.size;
+  }
+
   /** The daemon's end of a client's connection. */
   servedTo({ socket: { localPort } }: RawClient): Socket {
     const served = [...this.#served.keys()].find(({ remotePort }) => remotePort === localPort);

@@ -1,0 +1,154 @@
+import { expect } from 'chai';
+import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { head } from '../support/raw.js';
+import { expectRefusal, MALFORMED, METHOD_NOT_ALLOWED, URI_TOO_LONG } from '../support/refusals.js';
+import { staged } from './support/stage.js';
+
+const LONGEST = 8 * 1024;
+
+describe('A: targets and methods', () => {
+  const { stage, it } = staged();
+
+  it('A08 a target of 8 KiB passes as it is; one byte more is 414', async () => {
+    const longest = '/v1/models?'.padEnd(LONGEST, 'a');
+    expect((await stage.ask(stage.get({}, longest))).status).to.equal(200);
+    expect((await stage.upstream.only()).target).to.equal(longest);
+    expectRefusal(await stage.ask(stage.get({}, `${longest}a`)), URI_TOO_LONG);
+    expect(await stage.uses()).to.equal(1);
+  });
+
+  it('A08 100 header fields pass', async () => {
+    expect((await stage.ask(stage.get({ 'X-A': Array<string>(98).fill('b') }))).status).to.equal(200);
+    expect((await stage.upstream.only()).all('x-a')).to.have.lengthOf(98);
+  });
+
+  const REFUSED = {
+    A23: ['http://evil.example/v1/models', 'https://evil.example/v1/models', 'HTTP://llmp.test/v1/models'],
+    A24: ['http://llmp.test/manage/projects', 'http://llmp.test/live'],
+    A25: [
+      '//evil.example/v1/models',
+      '/v1//models',
+      '/v1/../manage/projects',
+      '/v1/models/..',
+      '/v1/./models',
+      '/v1/%2e%2e/manage/projects',
+      '/v1/%2E%2e/manage/projects',
+      '/v1/.%2e/manage/projects',
+      '/v1/..;/manage/projects',
+      '/v1/..;x=y/manage/projects',
+      '/v1\\..\\manage\\projects',
+      '/v1/files\\..\\models',
+      '/v1/models#top',
+      '/v1#/../manage/projects',
+      '/v1?x#y',
+      '/v1/%zz',
+      '/v1/%2',
+      '/v1/caf\xe9',
+    ],
+    A26: ['*', 'v1/models', 'admin', 'llmp.test:80', '?x=/v1/models'],
+  };
+  const SERVED_AS_THEY_ARE = [
+    '/v1/',
+    '/v1',
+    '/v1/files/a%2Fb',
+    '/v1/a..b',
+    '/v1/...',
+    "/v1/~a!$&'()*+,;=:@",
+    '/v1/m?a=/../..//b%2e&c=%zz',
+  ];
+  for (const [id, targets] of Object.entries(REFUSED)) {
+    for (const target of targets) {
+      it(`${id} ${target} is 400, ends the connection, and goes nowhere`, async () => {
+        const client = await stage.client(stage.get({}, target) + stage.get({}, '/v1/smuggled'));
+        expectRefusal(await client.answer(), MALFORMED);
+        await client.closed;
+        expect(client.pending.toString()).to.equal('');
+        await stage.expectNothingSpent();
+      });
+    }
+  }
+
+  for (const target of SERVED_AS_THEY_ARE) {
+    it(`A25 ${target} reaches the upstream byte for byte`, async () => {
+      expect((await stage.ask(stage.get({}, target))).status).to.equal(200);
+      expect((await stage.upstream.only()).target).to.equal(target);
+    });
+  }
+
+  it('A25 /v1%2fmodels is not below /v1: 404, and it goes nowhere', async () => {
+    expect((await stage.ask(stage.get({}, '/v1%2fmodels'))).status).to.equal(404);
+    await stage.expectNothingSpent();
+  });
+
+  it('A24 A25 no other spelling of /manage is served, not even with the right token', async () => {
+    for (const target of [
+      'http://llmp.test/manage/projects',
+      '//llmp.test/manage/projects',
+      '/v1/../manage/projects',
+      '/live/../manage/projects',
+      '/live/%2e%2e/manage/projects',
+      '/manage//projects',
+      '/manage/./projects',
+      '/manage%2fprojects',
+      '/%6danage/projects',
+      '/MANAGE/projects',
+      '/manage/projects/',
+      '\\manage\\projects',
+    ]) {
+      const answer = await stage.ask(head(`GET ${target}`, MANAGEMENT_TOKEN));
+      expect(answer.status, target).to.be.oneOf([400, 404]);
+    }
+    expect((await stage.ask(head('GET /manage/projects', null))).status).to.equal(401);
+    await stage.expectNothingSpent();
+  });
+
+  it('A26 OPTIONS */x is 400', async () => {
+    const client = await stage.client(head('OPTIONS */x', stage.secret));
+    expectRefusal(await client.answer(), MALFORMED);
+    await client.closed;
+  });
+
+  it('A27 OPTIONS * is 204, and neither passed on nor counted', async () => {
+    for (const request of [head('OPTIONS *', null), head('OPTIONS *', stage.secret)]) {
+      expect(await stage.ask(request)).to.include({ status: 204, text: '' });
+    }
+    await stage.expectNothingSpent();
+  });
+
+  it('A28 CONNECT is 405, whatever comes behind it is not tunnelled, and the connection ends', async () => {
+    const client = await stage.client(head('CONNECT evil.example:443', stage.secret));
+    expectRefusal(await client.answer(), METHOD_NOT_ALLOWED);
+    client.send(stage.get({}, '/v1/smuggled'));
+    await client.closed;
+    expect(client.pending.toString()).to.equal('');
+    await stage.expectNothingSpent();
+  });
+
+  it('A28 A29 a 405 names the methods there are', async () => {
+    for (const method of ['TRACE', 'CONNECT']) {
+      const answer = await stage.ask(head(`${method} /v1/models`, stage.secret));
+      expectRefusal(answer, METHOD_NOT_ALLOWED);
+      expect(answer.header('allow')).to.equal('GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS');
+    }
+  });
+
+  it('A28 survives a CONNECT whose sender resets the connection', async () => {
+    const client = await stage.client(head('CONNECT evil.example:443', stage.secret));
+    await client.seen('method_not_allowed');
+    client.socket.resetAndDestroy();
+    await client.closed;
+    expect((await stage.ask(stage.get())).status).to.equal(200);
+  });
+
+  it('A29 TRACE reflects nothing of what it was sent, on /v1 and elsewhere', async () => {
+    const fields = { Cookie: 'session=a-cookie', 'X-Marker': 'a-marker' };
+    for (const target of ['/v1/models', '/live', '/manage/projects', '/nothing', '*']) {
+      const client = await stage.client(head(`TRACE ${target}`, MANAGEMENT_TOKEN, fields));
+      const answer = await client.answer();
+      expect(answer.status, target).to.be.within(400, 405);
+      const bytes = JSON.stringify(answer.fields) + answer.text;
+      for (const sent of ['a-cookie', 'a-marker', MANAGEMENT_TOKEN]) expect(bytes).not.to.include(sent);
+    }
+    await stage.expectNothingSpent();
+  });
+});
