@@ -17,6 +17,7 @@ describe('a client that reads its answer slowly', () => {
   before(async () => {
     server = createHttpServer({
       proxy: null,
+      upgrades: null,
       app: (_req, res) => {
         hasAnswered = true;
         res.end(Buffer.alloc(ANSWER_BYTES, 'x'));

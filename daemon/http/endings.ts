@@ -94,6 +94,7 @@ export function boundConnections(server: Server, most: number, clock: Clock): vo
   };
   server.maxConnections = most;
   server.on('connection', (socket: Socket) => {
+    if (sockets.has(socket)) return; // Given back, by who looked at an upgrade.
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
     if (sockets.size >= most) makeRoom();
