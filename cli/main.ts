@@ -6,6 +6,13 @@ import { run } from './program.js';
 
 const { argv, env, stdin, stdout, stderr } = process;
 
+// Every command holds a credential, and some ways to it are open unless one closes them.
+process.umask(0o077); // Files, a database first of all, are for this user alone.
+process.on('SIGUSR1', () => undefined); // Without a listener it opens the inspector, and with it everything in memory.
+const NO_REPORTS = { reportOnFatalError: false, reportOnSignal: false, reportOnUncaughtException: false };
+Object.assign(process.report, NO_REPORTS); // The whole environment would be in them.
+if (argv.some((word) => word.startsWith('--management-token'))) process.title = 'llmp'; // All that `ps` shows from now on.
+
 // `llmp token list | head` is no error: whoever reads has had enough.
 for (const stream of [stdout, stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -7,16 +7,18 @@ const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|(?:ap
 const SECRET_TEXT = /(?<=\b(?:bearer|basic) )[^\s"',]+|(?<=:\/\/[^\s/:@]*:)[^\s/"']+(?=@)|(?<=\bpassword=)[^\s&"',]+/gi;
 const DEEPEST = 6;
 
+/** Hides what gives itself away as a secret by its pattern. */
+export const maskText = (text: string): string => withoutSecrets(text).replace(SECRET_TEXT, MASK);
+
 /** Hides secrets in anything that is to be logged: by the name of a field, by their pattern, and by value. */
 export function masker(secrets: readonly string[]): (value: unknown) => unknown {
   // Short ones would blot out innocent text; those are warned about at start.
   const known = secrets.filter((secret) => secret.length >= 8);
 
-  const maskText = (text: string) =>
-    withoutSecrets(known.reduce((masked, secret) => masked.replaceAll(secret, MASK), text)).replace(SECRET_TEXT, MASK);
+  const maskKnown = (text: string) => maskText(known.reduce((masked, secret) => masked.replaceAll(secret, MASK), text));
 
   const mask = (value: unknown, depth: number): unknown => {
-    if (typeof value === 'string') return maskText(value);
+    if (typeof value === 'string') return maskKnown(value);
     if (typeof value !== 'object' || value === null) return value;
     if (depth > DEEPEST) return '…';
     if (value instanceof Date) return value;
@@ -24,7 +26,7 @@ export function masker(secrets: readonly string[]): (value: unknown) => unknown 
     if (Array.isArray(value)) return value.map((item) => mask(item, depth + 1));
     if (value instanceof Error) return mask(plainError(value), depth + 1);
     return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [maskText(key), SECRET_KEY.test(key) ? MASK : mask(item, depth + 1)]),
+      Object.entries(value).map(([key, item]) => [maskKnown(key), SECRET_KEY.test(key) ? MASK : mask(item, depth + 1)]),
     );
   };
   return (value) => mask(value, 0);

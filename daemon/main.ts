@@ -7,7 +7,7 @@ import { readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
 import { type Daemon, realClock, startDaemon } from './compose.js';
 import type { Log } from './core/ports.js';
-import { type AdjustableLog, createLog } from './log.js';
+import { type AdjustableLog, createLog, maskText } from './log.js';
 
 export interface DaemonOptions {
   /** Settings in a file; the real environment wins over it. */
@@ -23,7 +23,6 @@ const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78, ha
 
 /** @returns the process's exit code, once the daemon has ended. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
-  process.umask(0o077); // Whatever is written, the database first of all, is for this user alone.
   try {
     const { envFile, check = false, printConfig = false } = options;
     if (check || printConfig) return inspect(sources(envFile), { check, printConfig });
@@ -69,8 +68,6 @@ async function serve(read: () => Loaded): Promise<number> {
   });
   // Nobody reads the log any more: no reason to stop serving.
   process.stdout.on('error', () => undefined);
-  // Without a listener this signal opens the inspector, and with it everything in memory.
-  process.on('SIGUSR1', () => undefined);
   for (const warning of warnings) log.warn(warning);
 
   const crashed = nextCrash(log);
@@ -183,7 +180,8 @@ function complain(error: unknown): number {
     return EXIT.configuration;
   }
   const code = codeOf(error);
-  process.stderr.write(`llmp: ${error instanceof Error ? error.message : String(error)}\n`);
+  // A driver's words can hold the connection string, and with it a password.
+  process.stderr.write(`llmp: ${maskText(error instanceof Error ? error.message : String(error))}\n`);
   if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
   return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
 }

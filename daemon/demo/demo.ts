@@ -29,7 +29,6 @@ export interface Demo {
 }
 
 export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoOptions): Promise<Demo> {
-  process.umask(0o077); // The database is for this user alone.
   const folder = temporaryFolder();
   const managementToken = randomBytes(24).toString('base64url');
   const managementTokenFile = join(folder, 'management-token');

@@ -1,0 +1,22 @@
+/** A suite that leaks as only a process of its own can be let to; i-scan.test.ts runs it. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { canary } from '../../support/canaries.js';
+import { temporaryFolder } from '../../support/daemon.js';
+
+describe('a suite', () => {
+  it('that prints a secret', () => {
+    process.stdout.write(`${canary('upstream')}\n`);
+    process.stderr.write(`${canary('management')}\n`);
+  });
+
+  it('that leaves one in a file', () => {
+    writeFileSync(join(temporaryFolder(), 'left.db-wal'), `\0${canary('encryption')}\0`);
+  });
+
+  it('that gives one to a process', async () => {
+    await once(spawn(process.execPath, ['-e', '', canary('password')]), 'close');
+  });
+});
