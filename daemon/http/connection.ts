@@ -9,7 +9,7 @@ export interface LiveTimeouts {
   readonly current: Pick<Settings, 'upstreamConnectTimeoutMs'>;
 }
 
-export type Connect = buildConnector.connector;
+export type Connect = (...args: Parameters<buildConnector.connector>) => Socket;
 
 export const LARGEST_RESPONSE_HEADERS = 64 * 1024;
 // A busy connection would never be closed, and never notice that the upstream's name means another address now.
@@ -21,6 +21,8 @@ export class Connection {
   readonly #connect: Connect;
   readonly #clock: Clock;
   #client: Client | null = null;
+  /** The one being opened. */
+  #opening: Socket | null = null;
   #openedAtMs = Infinity;
   /** How many requests it has been given, the current one included. */
   carries = 0;
@@ -34,18 +36,20 @@ export class Connection {
   }
 
   #newClient(): Client {
-    return new Client(this.#origin, {
+    const client: Client = new Client(this.#origin, {
       pipelining: 1,
       allowH2: false,
       maxHeaderSize: LARGEST_RESPONSE_HEADERS,
       connect: (options, callback) => {
-        this.#connect(options, (...[error, socket]) => {
+        this.#opening = this.#connect(options, (...[error, socket]) => {
+          const isAbandoned = client !== this.#client;
+          if (!isAbandoned) this.#opening = null;
           if (error) {
             // After some errors undici's client would let its next request wait for ever.
-            this.#client = null;
+            if (!isAbandoned) this.#client = null;
             callback(error, null);
           } else {
-            this.#opened(socket);
+            if (!isAbandoned) this.#opened(socket);
             callback(null, socket);
           }
         });
@@ -54,6 +58,7 @@ export class Connection {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
+    return client;
   }
 
   #opened(socket: Socket): void {
@@ -80,6 +85,18 @@ export class Connection {
     this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
   }
 
+  /**
+   * Ends it, open or being opened: the next request has a new one made. Whoever only aborts a request has undici make a new
+   * one at once, for the request that was aborted.
+   */
+  abandon(): void {
+    const client = this.#client;
+    this.#client = null;
+    void client?.destroy();
+    this.#opening?.destroy(new Error('nobody waits for it any more'));
+    this.#opening = null;
+  }
+
   async close(): Promise<void> {
     await this.#client?.destroy();
   }
@@ -91,7 +108,7 @@ export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
     timeout: 0,
     allowH2: false,
     rejectUnauthorized: true, // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
-  }) as (...args: Parameters<Connect>) => Socket; // As undici's types do not say.
+  }) as Connect; // undici's types do not say what it returns.
   return (options, callback) => {
     const socket = connect(options, (...result) => {
       cancel();
@@ -100,5 +117,6 @@ export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
     const cancel = clock.after(live.current.upstreamConnectTimeoutMs, () => {
       socket.destroy(new Error('no connection within UPSTREAM_CONNECT_TIMEOUT'));
     });
+    return socket;
   };
 }

@@ -146,13 +146,14 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   #isAborted = false;
   #isAnswered = false;
   #isEnded = false;
+  #isOver = false;
   #isRepeated = false;
 
   constructor(
     private readonly request: Dispatcher.DispatchOptions,
     private readonly connection: Connection,
     private readonly receiver: Receiver,
-    private readonly onOver: (isAlive: boolean) => void,
+    private readonly giveBack: (isAlive: boolean) => void,
   ) {}
 
   start(): void {
@@ -163,7 +164,9 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#isAborted) return;
     this.#isAborted = true;
+    if (this.#isOver) return; // The connection carries another one.
     this.#abort?.(new Error('aborted'));
+    this.connection.abandon();
   }
 
   resume(): void {
@@ -213,7 +216,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onComplete(): void {
-    this.onOver(true);
+    this.#over(true);
     if (this.#isAborted || this.#isEnded) return;
     // undici takes a reset for the end of an answer that ends with its connection.
     const { failure } = this.connection;
@@ -226,11 +229,12 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       this.#isRepeated = true;
       // Not before undici is done with the connection that was lost.
       queueMicrotask(() => {
-        this.start();
+        if (this.#isAborted) this.#over(false);
+        else this.start();
       });
       return;
     }
-    this.onOver(false);
+    this.#over(false);
     if (!this.#isAborted && !this.#isEnded) this.receiver.fail(refusalOf(error));
   }
 
@@ -242,6 +246,11 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     const { method, body } = this.request;
     if (this.#isAborted || this.#isAnswered || this.#isRepeated || !this.connection.wasReused) return false;
     return (method === 'GET' || method === 'HEAD') && (!body || Buffer.isBuffer(body));
+  }
+
+  #over(isAlive: boolean): void {
+    this.#isOver = true;
+    this.giveBack(isAlive);
   }
 
   #end(): void {

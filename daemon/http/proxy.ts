@@ -374,9 +374,10 @@ class Exchange extends Member implements Receiver {
     this.inFlight.delete(this);
     this.#watch.end();
     this.#place?.leave();
-    if (!this.res.writableFinished) this.#forwarding?.abort();
-    if (this.#outcome === null || (this.#outcome === 'ok' && !this.res.writableFinished))
-      this.#outcome = 'client_closed';
+    // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.
+    const isSent = this.res.writableFinished && !this.req.socket.destroyed;
+    if (!isSent) this.#forwarding?.abort();
+    if (this.#outcome === null || (this.#outcome === 'ok' && !isSent)) this.#outcome = 'client_closed';
     linger(this.req, this.options.clock);
     if (this.#pass) this.options.admission.finish(this.#pass);
     this.options.onEnded(
