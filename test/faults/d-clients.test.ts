@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { takeDatabaseAway } from '../support/outage.js';
 import { chunk, head, type RawClient } from '../support/raw.js';
 import { eventually } from '../support/eventually.js';
@@ -37,10 +39,20 @@ describe('D: clients that leave', () => {
       await eventually('all are over', () => stage.daemon.ended.length === tookMs.length);
       for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 499 });
       expect(await stage.uses(), 'uses: they were forwarded').to.equal(tookMs.length);
+      expect(stage.upstream.sockets.size, 'connections made for nobody').to.equal(0);
       // The bound is on the 99th of a hundred; on a machine that does other things as well the median says as much.
       expect(tookMs.sort((a, b) => a - b)[10]).to.be.below(50);
     });
   }
+
+  it('D01 requests that wait behind another on their connection end with it', async () => {
+    stage.upstream.script = silent;
+    const client = await stage.client(stage.get() + stage.post('{}') + stage.get());
+    await leave(client, await stage.upstream.only());
+    await stage.allGone();
+    expect(await stage.uses()).to.equal(1);
+    expect(stage.upstream.exchanges, 'requests at the upstream').to.have.lengthOf(1);
+  });
 
   for (const [what, fields] of Object.entries({ 'in chunks': 'Transfer-Encoding: chunked', 'without a length': '' })) {
     it(`D02 an event stream ${what} that is left is not read any further`, async () => {
@@ -190,5 +202,34 @@ describe('D: clients that leave while they wait for a connection', () => {
     expect((await last.answer()).status).to.equal(200);
     expect(stage.upstream.exchanges.map(({ target }) => target)).to.deep.equal(['/v1/models', '/v1/last']);
     expect(await stage.uses(other)).to.equal(0);
+  });
+});
+
+describe('D: clients that leave while the connection to the upstream is made', () => {
+  const openings: Socket[] = [];
+  // It takes connections, and no part in the TLS handshake.
+  const silent = createServer((socket) => {
+    openings.push(socket.on('error', () => undefined).resume());
+  });
+  before(async () => {
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+  });
+  const { stage, it } = staged({
+    env: { UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '1h' },
+    upstreamUrl: () => `https://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+  });
+  after(() => silent.close());
+
+  it('D04 end that too, and the next one makes its own', async () => {
+    for (let round = 1; round <= 3; round++) {
+      const client = await stage.client(stage.post('{}'));
+      await eventually('a connection is begun', () => openings.length === round);
+      client.destroy();
+      await eventually('it is ended', () => openings.at(-1)!.destroyed);
+      await eventually('it is over', () => stage.daemon.ended.length === round);
+    }
+    for (const ended of stage.daemon.ended) expect(ended).to.include({ outcome: 'client_closed', status: 499 });
+    expect(openings, 'connections').to.have.lengthOf(3);
   });
 });

@@ -110,6 +110,33 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     client.destroy();
   });
 
+  it('D01 D08 a client that leaves with its answer on the way takes no connection with it that carries another request by then', async () => {
+    stage.upstream.script = (exchange) => {
+      if (exchange.target === '/v1/stream') {
+        exchange.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n' + chunk('begun'));
+      } else {
+        exchange.answer(200, '', 'x'.repeat(30_000));
+      }
+    };
+    // One of these is stuck in the end, of which the upstream's part is long over.
+    const { exchanges } = stage.upstream;
+    const reader = await stage.client();
+    reader.socket.pause();
+    reader.send(stage.get().repeat(1_000));
+    await eventually('some are answered', () => stage.daemon.ended.length > 0);
+    const answered = await stalled(() => stage.daemon.ended.length);
+    expect(answered).to.be.below(1_000);
+    const other = await stage.client(stage.get({}, '/v1/stream'));
+    await other.seen('begun');
+    const stream = exchanges.at(-1)!;
+    expect(stream.socket, 'its connection').to.equal(exchanges.at(-2)!.socket);
+    reader.destroy();
+    await stage.inFlight(1);
+    expect(stage.daemon.ended[answered]).to.include({ outcome: 'client_closed', status: 200 });
+    stream.send(chunk(' and ended') + LAST_CHUNK);
+    expect((await other.answer()).text).to.equal('begun and ended');
+  });
+
   describe('a slow reader', () => {
     it('D10 may finish when its token expires meanwhile', async () => {
       const { token: secret } = await stage.issue({ duration_minutes: 1 });
