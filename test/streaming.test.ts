@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
 import { eventually } from './support/eventually.js';
-import { chunk, head, LAST_CHUNK, type RawClient } from './support/raw.js';
+import { chunk, LAST_CHUNK, type RawClient } from './support/raw.js';
 import { expectRefusal, PROJECT_INACTIVE, UNAUTHORIZED } from './support/refusals.js';
 import { Scene } from './support/scene.js';
 
@@ -18,60 +18,12 @@ describe('streaming', () => {
   afterEach(() => scene.end());
   after(() => scene.close());
 
-  const get = () => head('GET /v1/models', scene.secret);
-
   async function expectCut(client: RawClient): Promise<void> {
     await client.closed;
     expect(await client.answer().catch(() => 'not whole')).to.equal('not whole');
   }
 
   describe('an event stream', () => {
-    it('arrives piece by piece', async () => {
-      const { client, upstream } = await scene.midStream();
-      upstream.write('data: second\n\n');
-      await client.seen('data: second\n\n');
-      upstream.end('data: [DONE]\n\n');
-      expect((await client.answer()).text).to.equal('data: first\n\ndata: second\n\ndata: [DONE]\n\n');
-    });
-
-    it('shows its headers before its first piece', async () => {
-      scene.provider.answer = (_req, res) => {
-        res.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders();
-      };
-      const client = await scene.client(get());
-      await client.seen('text/event-stream');
-    });
-
-    it('passes pieces that end within a character', async () => {
-      const { client, upstream } = await scene.midStream();
-      const [before, after] = ['w\xc3', '\xb6rld'];
-      upstream.write(Buffer.from(before, 'latin1'));
-      await client.seen('w');
-      upstream.end(Buffer.from(after, 'latin1'));
-      expect((await client.answer()).text).to.equal('data: first\n\nwörld');
-    });
-
-    it('is never cut while it keeps talking', async () => {
-      const { client, upstream } = await scene.midStream();
-      for (let i = 0; i < 5; i++) {
-        scene.daemon.clock.advance(REQUEST_TIMEOUT_MS - SECOND_MS);
-        upstream.write(`data: ${i}\n\n`);
-        await client.seen(`data: ${i}\n\n`);
-      }
-      upstream.end();
-      expect((await client.answer()).text).to.match(/data: 4\n\n$/);
-      expect(await scene.onlyEnd()).to.include({ outcome: 'ok' });
-    });
-
-    it("loses its client's connection after a silence of REQUEST_TIMEOUT", async () => {
-      const { client } = await scene.midStream();
-      scene.daemon.clock.advance(REQUEST_TIMEOUT_MS - SECOND_MS);
-      expect(scene.daemon.ended, 'not yet over').to.be.empty;
-      scene.daemon.clock.advance(SECOND_MS);
-      await expectCut(client);
-      await scene.aborted();
-    });
-
     it('may finish when its token expires meanwhile', async () => {
       scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
       const { client, upstream } = await scene.midStream();

@@ -74,9 +74,9 @@ export class RawClient {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   }
 
-  /** Waits until `text` is among what has arrived. */
-  async seen(text: string): Promise<void> {
-    while (!this.pending.includes(text)) await this.#more();
+  /** Waits until these bytes are among what has arrived. */
+  async seen(bytes: string | Buffer): Promise<void> {
+    while (!this.pending.includes(bytes)) await this.#more();
   }
 
   /**

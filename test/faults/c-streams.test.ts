@@ -1,0 +1,144 @@
+import { expect } from 'chai';
+import { TestClock } from '../support/clock.js';
+import { chunk, LAST_CHUNK, type RawClient } from '../support/raw.js';
+import { staged } from './support/stage.js';
+import type { Exchange } from './support/upstream.js';
+
+const SECOND_MS = 1_000;
+const REQUEST_TIMEOUT_MS = 5 * SECOND_MS;
+const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+describe('C: an upstream that streams', () => {
+  // It stands still: what arrives without its being moved did not wait for any time to pass.
+  const clock = new TestClock({ standsStill: true });
+  const { stage, it } = staged({ env: { REQUEST_TIMEOUT: `${REQUEST_TIMEOUT_MS}ms` }, clock });
+
+  /** A stream whose head the client has seen, and nothing else. */
+  async function begun(head = HEAD): Promise<{ client: RawClient; exchange: Exchange }> {
+    stage.upstream.script = (exchange) => {
+      exchange.send(head);
+    };
+    const client = await stage.client(stage.get());
+    await client.seen('\r\n\r\n');
+    client.pending = client.pending.subarray(client.pending.indexOf('\r\n\r\n') + 4);
+    expect(client.pending.toString()).to.equal('');
+    return { client, exchange: await stage.upstream.only() };
+  }
+
+  /** Sends `text`, and waits until the client has just that, in chunks that came with it. */
+  async function pass(client: RawClient, exchange: Exchange, text: string): Promise<void> {
+    const onTheWire = Buffer.from(chunk(text), 'latin1');
+    exchange.send(onTheWire);
+    await client.seen(onTheWire);
+    expect(client.pending.toString('latin1')).to.equal(onTheWire.toString('latin1'));
+    client.pending = Buffer.alloc(0);
+  }
+
+  async function finish(client: RawClient, exchange: Exchange): Promise<void> {
+    exchange.send(LAST_CHUNK);
+    await client.seen(LAST_CHUNK);
+    expect(client.pending.toString()).to.equal(LAST_CHUNK);
+    expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 200 });
+  }
+
+  it('C21 an event a second for half an hour: each arrives at once, and alone', async () => {
+    const { client, exchange } = await begun();
+    const tookMs: number[] = [];
+    for (let second = 0; second < 1_800; second++) {
+      const sentAtMs = performance.now();
+      await pass(client, exchange, `data: {"n":${second}}\n\n`);
+      tookMs.push(performance.now() - sentAtMs);
+      clock.advance(SECOND_MS);
+    }
+    await finish(client, exchange);
+    // The bound is on each; on a machine that does other things as well the median says as much.
+    expect(tookMs.sort((a, b) => a - b)[900]).to.be.below(50);
+  });
+
+  it('C22 one that goes on for long after REQUEST_TIMEOUT is not cut while it talks', async () => {
+    const { client, exchange } = await begun();
+    for (let sentMs = 0; sentMs < 60 * SECOND_MS; sentMs += REQUEST_TIMEOUT_MS - 1) {
+      clock.advance(REQUEST_TIMEOUT_MS - 1);
+      await pass(client, exchange, 'data: a\n\n');
+    }
+    await finish(client, exchange);
+  });
+
+  for (const [what, says] of Object.entries({
+    'after its head': '',
+    'after an event': 'data: a\n\n',
+    'within an event': 'data: a',
+  })) {
+    it(`C23 one that falls silent ${what} loses its client after REQUEST_TIMEOUT, and not before`, async () => {
+      const { client, exchange } = await begun();
+      clock.advance(REQUEST_TIMEOUT_MS - 1);
+      if (says !== '') {
+        await pass(client, exchange, says);
+        clock.advance(REQUEST_TIMEOUT_MS - 1);
+      }
+      await new Promise(setImmediate);
+      expect(stage.daemon.ended, 'not yet over').to.be.empty;
+      clock.advance(1);
+      await client.closed;
+      expect(client.pending.toString(), 'no end of the answer').to.equal('');
+      await exchange.closed();
+      expect(await stage.onlyEnd()).to.include({ outcome: 'timeout', status: 200 });
+      expect(await stage.uses()).to.equal(1);
+    });
+  }
+
+  it('C24 a byte a second passes for as long as it likes: REQUEST_TIMEOUT is for silence, and there is no other', async () => {
+    const bytes = 600;
+    const { client, exchange } = await begun(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`);
+    for (let i = 1; i <= bytes; i++) {
+      exchange.send('x');
+      await client.seen('x'.repeat(i));
+      clock.advance(SECOND_MS);
+    }
+    expect(client.pending.toString()).to.equal('x'.repeat(bytes));
+    expect(await stage.onlyEnd()).to.include({ outcome: 'ok' });
+  });
+
+  it('C24 interim answers do not prolong the wait for the final one', async () => {
+    stage.upstream.script = () => undefined;
+    const client = await stage.client(stage.get());
+    const exchange = await stage.upstream.only();
+    for (let waitedMs = 0; waitedMs < REQUEST_TIMEOUT_MS; waitedMs += SECOND_MS) {
+      expect(stage.daemon.ended).to.be.empty;
+      exchange.send('HTTP/1.1 102 Processing\r\n\r\n');
+      // Nothing shows that it has been read; that it is not always, would not fail this.
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+      clock.advance(SECOND_MS);
+    }
+    expect((await client.answer()).status).to.equal(504);
+  });
+
+  const TEXT = 'event: é🙂\r\ndata: {"choices":[{"delta":{"content":"wörld ￼"}}]}\n\ndata: [DONE]\n\n';
+  it('C25 pieces that end anywhere, also within a character, a name or a line end, pass as they are', async () => {
+    const { client, exchange } = await begun();
+    for (const byte of Buffer.from(TEXT)) await pass(client, exchange, String.fromCharCode(byte));
+    await finish(client, exchange);
+  });
+
+  it('C25 so do those that end within the framing of a chunk', async () => {
+    const onTheWire = Buffer.from(chunk(Buffer.from(TEXT).toString('latin1')) + LAST_CHUNK, 'latin1');
+    for (const at of [
+      1,
+      2,
+      3,
+      4,
+      5,
+      onTheWire.length - 7,
+      onTheWire.length - 6,
+      onTheWire.length - 3,
+      onTheWire.length - 1,
+    ]) {
+      stage.upstream.script = async (exchange) => {
+        exchange.send(Buffer.concat([Buffer.from(HEAD), onTheWire.subarray(0, at)]));
+        await new Promise(setImmediate);
+        exchange.send(onTheWire.subarray(at));
+      };
+      expect((await stage.ask(stage.get())).text).to.equal(TEXT);
+    }
+  });
+});
