@@ -68,6 +68,14 @@ describe('settings that are good each by itself', () => {
     });
   }
 
+  for (const name of ['METRICS_PATH', 'ADMIN_UI_PATH']) {
+    it(`H18 are refused where nothing else would be served: ${name}=/`, () => {
+      expect(problemsWith({ [name]: '/' })).to.deep.equal([
+        `${name} must be a path such as /${name === 'METRICS_PATH' ? 'metrics' : 'admin/'}, not "/"`,
+      ]);
+    });
+  }
+
   const accepted: Record<string, Environment> = {
     'paths that only begin alike': { METRICS_PATH: '/v1metrics', ADMIN_UI_PATH: '/managed/' },
     'metrics that are off where the Admin UI is': { ADMIN_UI_PATH: '/metrics' },

@@ -5,7 +5,6 @@ import { Refusal } from '../core/refusal.js';
 import { ClientGone } from './body.js';
 import type { Locals } from './caller.js';
 import { requestIdOf } from './credentials.js';
-import { awaitsContinue } from './json-body.js';
 import { type ManageOptions, manageRoutes } from './manage.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { type Probes, probeRoutes } from './probes.js';
@@ -55,8 +54,7 @@ function problems(log: Log): ErrorRequestHandler {
     if (status >= 500) {
       log.error('a request failed', { requestId, method: req.method, code: codeOf(refusal), error: refusal.cause });
     }
-    // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
-    sendProblem(res, refusal, requestId, { ...cors, ...(awaitsContinue(req) && { Connection: 'close' }) });
+    sendProblem(res, refusal, requestId, cors);
   };
 }
 

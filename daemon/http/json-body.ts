@@ -35,7 +35,7 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, option
 }
 
 /** Whether the client holds its body back until it is told to go on. Node has refused any other expectation. */
-export const awaitsContinue = ({ headers, httpVersion }: IncomingMessage) =>
+const awaitsContinue = ({ headers, httpVersion }: IncomingMessage) =>
   headers.expect !== undefined && httpVersion === '1.1';
 
 function wholeBody(req: IncomingMessage, { clock, live }: JsonBodyOptions): Promise<Buffer> {
