@@ -26,14 +26,14 @@ async function titles(): Promise<string[]> {
   return report.tests.map(({ title }) => title);
 }
 
-/** A line `* A28, A29: reason`. */
+/** A line `- A28, A29: reason`. */
 function reasons(): Map<string, string> {
   const lines = readFileSync(join(ROOT, 'test/faults/README.md'), 'utf8').split('\n');
   return new Map(
     lines
-      .filter((line) => line.startsWith('* '))
+      .filter((line) => line.startsWith('- '))
       .flatMap((line) =>
-        idsAtFront(line.slice(2)).map((id): [string, string] => [id, line.replace(/^\* [^:]*: /, '')]),
+        idsAtFront(line.slice(2)).map((id): [string, string] => [id, line.replace(/^- [^:]*: /, '')]),
       ),
   );
 }
