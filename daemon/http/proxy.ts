@@ -13,29 +13,27 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
-import type { Outcome, RequestEnded } from '../core/events.js';
-import { withoutSecrets } from '../core/masking.js';
-import type { Clock } from '../core/ports.js';
+import type { Outcome } from '../core/events.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { InFlight, Member } from '../core/in-flight.js';
 import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
-import { bearerOf, requestIdOf } from './credentials.js';
+import { bearerOf } from './credentials.js';
 import { closeGently, cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { clientResponseHeaders, recordedId, upstreamRequestHeaders } from './headers.js';
 import { Patience } from './patience.js';
-import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
-import { checkExpectation, checkShape, pathOf } from './shape.js';
+import { asRefusal, sendProblem } from './problems.js';
+import { type RecordOptions, RequestRecord } from './record.js';
+import { checkExpectation, checkShape } from './shape.js';
 import { Watch } from './watch.js';
 
 type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
-export interface ProxyOptions {
+export interface ProxyOptions extends RecordOptions {
   admission: Admission;
   forwarder: Forwarder;
-  clock: Clock;
   /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
   live: { readonly current: ProxySettings };
   /** False before the database is there, and when draining is over. */
@@ -45,8 +43,6 @@ export interface ProxyOptions {
    * some servers leave out compression and other things that they would give the client itself.
    */
   loopMark: string;
-  /** `cause` is what lies behind a failure, for the log. */
-  onEnded: (ended: RequestEnded, cause: unknown) => void;
 }
 
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
@@ -83,9 +79,6 @@ export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 /** What every refusal on /v1 carries. */
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 
-// Never sent: what nginx, and everyone since, calls a client that left before it had an answer.
-export const CLIENT_CLOSED_STATUS = 499;
-
 // Up to here Node writes a text from the stack, without a buffer of its own.
 const LARGEST_JOINED = 8 * 1024;
 
@@ -96,20 +89,13 @@ const sendWaiting = (exchange: Exchange) => {
 /** One request and its answer. */
 class Exchange extends Member implements Receiver {
   readonly #settings: ProxySettings;
-  #requestId: string | null = null;
-  readonly #startedAtMs: number;
+  readonly #record: RequestRecord;
   readonly #watch: Watch;
-  #pass: Pass | null = null;
   #place: Place | null = null;
   #forwarding: Forwarding | null = null;
   #forwardedAtMs = 0;
-  #outcome: Outcome | null = null;
-  #status: number | null = null;
   #isHeadWaiting = false;
   #firstPiece: Buffer | null = null;
-  #code: string | null = null;
-  #cause: unknown = undefined;
-  #upstreamRequestId: string | null = null;
 
   constructor(
     private readonly options: ProxyOptions,
@@ -120,7 +106,7 @@ class Exchange extends Member implements Receiver {
   ) {
     super();
     this.#settings = options.live.current;
-    this.#startedAtMs = options.clock.monotonic();
+    this.#record = new RequestRecord(options, req);
     this.#watch = new Watch(options.clock);
     res.on('close', () => {
       this.#close();
@@ -131,7 +117,7 @@ class Exchange extends Member implements Receiver {
   async run(): Promise<void> {
     try {
       const fields = checkShape(this.req, this.#settings.maxRequestBytes);
-      this.#requestId = requestIdOf(fields.requestId);
+      this.#record.identify(fields.requestId);
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       if (this.expectsContinue) checkExpectation(this.req);
       if (this.req.method === 'OPTIONS') {
@@ -157,7 +143,7 @@ class Exchange extends Member implements Receiver {
   }
 
   #enter(pass: Pass): void {
-    this.#pass = pass;
+    this.#record.pass = pass;
     pass.onEnded = (refusal) => {
       this.#cut(refusal);
     };
@@ -221,7 +207,11 @@ class Exchange extends Member implements Receiver {
       {
         method: this.req.method ?? 'GET',
         target: this.req.url ?? '/',
-        headers: upstreamRequestHeaders(fields, { upstreamKey: pass.upstreamKey, requestId: this.#id, loopMark }),
+        headers: upstreamRequestHeaders(fields, {
+          upstreamKey: pass.upstreamKey,
+          requestId: this.#record.requestId,
+          loopMark,
+        }),
         body,
       },
       this,
@@ -231,23 +221,23 @@ class Exchange extends Member implements Receiver {
   // ---- the upstream's answer
 
   head(status: number, rawHeaders: readonly Buffer[]): void {
-    const pass = this.#pass;
+    const pass = this.#record.pass;
     if (!pass) throw new Error('an answer without a pass');
     const now = this.options.clock.monotonic();
     this.#watch.expect(this.#settings.requestTimeoutMs, this.#onUpstreamSilence);
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
       status,
-      requestId: this.#id,
+      requestId: this.#record.requestId,
       upstreamMs: now - this.#forwardedAtMs,
-      proxyMs: this.#forwardedAtMs - this.#startedAtMs,
+      proxyMs: this.#forwardedAtMs - this.#record.startedAtMs,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
       cors: corsFields(this.#settings, this.req),
     });
-    this.#upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
+    this.#record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
     // The reason phrase is ours: the upstream's may hold what breaks a status line.
     this.res.writeHead(status, list);
-    this.#status = status;
+    this.#record.status = status;
     // It goes out together with what arrived with it, and does not wait for what takes its time.
     this.#isHeadWaiting = true;
     process.nextTick(sendWaiting, this);
@@ -270,7 +260,7 @@ class Exchange extends Member implements Receiver {
 
   end(): void {
     const piece = this.#firstPiece;
-    this.#outcome ??= (this.#status ?? 0) >= 500 ? 'upstream_error' : 'ok';
+    this.#record.answered();
     if (!this.req.complete) closeGently(this.req);
     if (this.#isHeadWaiting && piece !== null && piece.length <= LARGEST_JOINED) {
       this.#isHeadWaiting = false;
@@ -295,7 +285,7 @@ class Exchange extends Member implements Receiver {
 
   fail(refusal: Refusal): void {
     if (this.res.headersSent) {
-      this.#cause = refusal.cause;
+      this.#record.cause = refusal.cause;
       this.#destroy(refusal.kind === 'upstream_timeout' ? 'timeout' : 'truncated');
     } else {
       this.#refuse(refusal);
@@ -314,13 +304,8 @@ class Exchange extends Member implements Receiver {
     return this.res === res;
   }
 
-  /** The client's id, or ours; read late, for a shape that is refused may have none to read. */
-  get #id(): string {
-    return (this.#requestId ??= requestIdOf(this.req.headers['x-request-id']));
-  }
-
   #isOver(): boolean {
-    return this.#outcome !== null || this.res.closed;
+    return this.#record.outcome !== null || this.res.closed;
   }
 
   /** The rest of the request cannot be read. */
@@ -331,41 +316,41 @@ class Exchange extends Member implements Receiver {
   #refuse(error: unknown): void {
     if (this.#isOver() || error instanceof ClientGone) return;
     const refusal = asRefusal(error);
-    this.#outcome = outcomeOf(refusal);
-    this.#status = statusOf(refusal);
-    this.#code = codeOf(refusal);
-    this.#cause = refusal.cause;
+    this.#record.refused(refusal);
     this.#forwarding?.abort();
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
     if (this.expectsContinue) this.res.shouldKeepAlive = false;
-    sendProblem(this.res, refusal, this.#id, { ...REFUSAL_HEADERS, ...corsFields(this.#settings, this.req) });
+    sendProblem(this.res, refusal, this.#record.requestId, {
+      ...REFUSAL_HEADERS,
+      ...corsFields(this.#settings, this.req),
+    });
   }
 
   /** The token was revoked, or its project deactivated. */
   #cut(refusal: Refusal): void {
     if (this.res.headersSent) this.#destroy('revoked');
     else this.#refuse(refusal);
-    this.#outcome = 'revoked';
+    this.#record.outcome = 'revoked';
   }
 
   /** The daemon stops and cannot wait any longer. */
   drain(): void {
     if (this.res.headersSent) this.#destroy('drained');
     else this.#refuse(unavailable());
-    this.#outcome = 'drained';
+    this.#record.outcome = 'drained';
   }
 
   #destroy(outcome: Outcome): void {
-    this.#outcome ??= outcome;
+    this.#record.outcome ??= outcome;
     this.#forwarding?.abort();
     cut(this.res);
   }
 
   #answerOptions(): void {
-    this.#outcome = 'ok';
-    this.#status = 204;
+    this.#record.outcome = 'ok';
+    this.#record.status = 204;
     const cors = preflightFields(this.#settings, this.req);
-    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#id });
+    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#record.requestId });
     this.res.end();
   }
 
@@ -377,28 +362,8 @@ class Exchange extends Member implements Receiver {
     // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;
     if (!isSent) this.#forwarding?.abort();
-    if (this.#outcome === null || (this.#outcome === 'ok' && !isSent)) this.#outcome = 'client_closed';
+    if (!isSent && this.#record.outcome === 'ok') this.#record.outcome = 'client_closed';
     linger(this.req, this.options.clock);
-    if (this.#pass) this.options.admission.finish(this.#pass);
-    this.options.onEnded(
-      {
-        requestId: this.#id,
-        projectId: this.#pass?.projectId ?? null,
-        tokenId: this.#pass?.tokenId ?? null,
-        method: this.req.method ?? '',
-        path: withoutSecrets(pathOf(this.req.url ?? '')),
-        status: this.#status ?? CLIENT_CLOSED_STATUS,
-        code: this.#code,
-        outcome: this.#outcome,
-        durationMs: this.options.clock.monotonic() - this.#startedAtMs,
-        upstreamRequestId: this.#upstreamRequestId,
-      },
-      this.#cause,
-    );
+    this.#record.end();
   }
-}
-
-export function outcomeOf(refusal: Refusal): Outcome {
-  if (refusal.kind === 'upstream_timeout' || refusal.kind === 'request_timeout') return 'timeout';
-  return refusal.kind.startsWith('upstream_') || refusal.kind === 'internal' ? 'upstream_error' : 'refused';
 }

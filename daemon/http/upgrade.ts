@@ -16,40 +16,36 @@ import type { Socket } from 'node:net';
 import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
-import type { Outcome, RequestEnded } from '../core/events.js';
-import type { Clock } from '../core/ports.js';
-import { withoutSecrets } from '../core/masking.js';
+import type { Outcome } from '../core/events.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { framingOf, hasBody } from './body.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
-import { bearerOf, requestIdOf, type Subprotocols, subprotocolsOf } from './credentials.js';
+import { bearerOf, type Subprotocols, subprotocolsOf } from './credentials.js';
 import { endGently } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Place } from './forward.js';
 import { clientResponseHeaders, recordedId, upstreamRequestHeaders } from './headers.js';
 import { type ForwardUpgrade, malformedAnswer, type UpgradeReceiver } from './http-proxy.js';
-import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
-import { CLIENT_CLOSED_STATUS, outcomeOf, REFUSAL_HEADERS } from './proxy.js';
-import { checkShape, pathOf } from './shape.js';
+import { asRefusal, sendProblem } from './problems.js';
+import { REFUSAL_HEADERS } from './proxy.js';
+import { type RecordOptions, RequestRecord } from './record.js';
+import { checkShape } from './shape.js';
 import { Watch } from './watch.js';
 
 type UpgradeSettings = CorsSettings &
   Pick<Settings, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
-export interface UpgradeOptions {
+export interface UpgradeOptions extends RecordOptions {
   admission: Admission;
   /** Its connections to the upstream are counted together with these. */
   connections: Pick<Forwarder, 'reserve' | 'release'>;
   forward: ForwardUpgrade;
-  clock: Clock;
   /** Those in force: SIGHUP may put others in their place. A connection keeps what it began with. */
   live: { readonly current: UpgradeSettings };
   /** False before the database is there, and when draining is over. */
   isServing: () => boolean;
   /** As in proxy.ts. */
   loopMark: string;
-  /** `cause` is what lies behind a failure, for the log. */
-  onEnded: (ended: RequestEnded, cause: unknown) => void;
 }
 
 export interface Upgrades {
@@ -94,29 +90,20 @@ const HALF_CLOSED_MS = 10_000;
 /** One client connection, from its handshake to its end. */
 class Upgrade implements UpgradeReceiver {
   readonly #settings: UpgradeSettings;
-  readonly #requestId: string;
+  readonly #record: RequestRecord;
   readonly #cors: CorsFields;
   readonly #subprotocols: Subprotocols;
-  readonly #startedAtMs: number;
   readonly #watch: Watch;
   /** Writes what is answered in place of a 101. */
   readonly #res: ServerResponse;
   #early: Buffer[] = [];
   #earlyBytes = 0;
-  #pass: Pass | null = null;
   #place: Place | null = null;
   #holdsConnection = false;
   #forwardedAtMs = 0;
   #request: ClientRequest | null = null;
   /** The upstream's connection, once it is joined with the client's. */
   #upstream: Socket | null = null;
-  #upstreamRequestId: string | null = null;
-  /** Of the answer that has begun. */
-  #status: number | null = null;
-  /** Set as soon as it is decided how this ends. */
-  #outcome: Outcome | null = null;
-  #code: string | null = null;
-  #cause: unknown = undefined;
   #isOver = false;
 
   constructor(
@@ -126,19 +113,18 @@ class Upgrade implements UpgradeReceiver {
     private readonly onClose: () => void,
   ) {
     this.#settings = options.live.current;
-    this.#requestId = requestIdOf(req.headers['x-request-id']);
     this.#cors = corsFields(this.#settings, req);
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
-    this.#startedAtMs = options.clock.monotonic();
+    this.#record = new RequestRecord(options, req);
     this.#watch = new Watch(options.clock);
     this.#res = this.#response();
     socket.on('error', (error) => {
-      this.#cause ??= error;
-      this.#outcome ??= 'client_closed';
+      this.#record.cause ??= error;
+      this.#record.outcome ??= 'client_closed';
     });
     socket.on('end', () => {
       if (this.#upstream) this.#halfClosed();
-      else if (this.#outcome === null) this.#destroy('client_closed');
+      else if (this.#record.outcome === null) this.#destroy('client_closed');
     });
     socket.on('close', () => {
       this.#end();
@@ -154,7 +140,7 @@ class Upgrade implements UpgradeReceiver {
     // Node has let go of this connection: nobody else says so.
     socket.on('drain', () => res.emit('drain'));
     res.on('finish', () => {
-      this.#outcome ??= (this.#status ?? 0) >= 500 ? 'upstream_error' : 'ok';
+      this.#record.answered();
       this.#end();
       endGently(socket, this.options.clock);
     });
@@ -168,7 +154,7 @@ class Upgrade implements UpgradeReceiver {
       const fields = checkShape(this.req, 0);
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       const pass = await this.#admit(fields);
-      if (this.#outcome === null) await this.#forward(pass, fields);
+      if (this.#record.outcome === null) await this.#forward(pass, fields);
     } catch (error) {
       this.#refuse(error);
     }
@@ -176,7 +162,7 @@ class Upgrade implements UpgradeReceiver {
 
   /** What the client sends before it has its answer. If it were not read, nobody would notice that the client leaves. */
   readonly #keepEarly = (piece: Buffer) => {
-    if (this.#status !== null) return;
+    if (this.#record.status !== null) return;
     this.#earlyBytes += piece.length;
     if (this.#earlyBytes <= MOST_EARLY_BYTES) this.#early.push(piece);
     else this.#refuse(new Refusal('malformed_request', 'too much was sent before the answer to the handshake'));
@@ -189,7 +175,7 @@ class Upgrade implements UpgradeReceiver {
     if (secret === null) throw unauthorized();
     const admitted = admission.admit(secret);
     const pass = admitted instanceof Promise ? await admitted : admitted;
-    this.#pass = pass;
+    this.#record.pass = pass;
     pass.onEnded = (refusal) => {
       this.#cut(refusal);
     };
@@ -205,7 +191,7 @@ class Upgrade implements UpgradeReceiver {
     this.#place = connections.reserve() ?? null;
     if (this.#place) await this.#place.reached;
     this.#holdsConnection = true;
-    if (this.#outcome !== null) {
+    if (this.#record.outcome !== null) {
       this.#giveConnectionBack();
       return;
     }
@@ -229,7 +215,7 @@ class Upgrade implements UpgradeReceiver {
   #handshake({ upstreamKey }: Pass, given: RequestFields): OutgoingHttpHeaders {
     const rebuilt = upstreamRequestHeaders(given, {
       upstreamKey,
-      requestId: this.#requestId,
+      requestId: this.#record.requestId,
       loopMark: this.options.loopMark,
     });
     const fields = asObject(rebuilt, ['origin', 'content-length']);
@@ -245,13 +231,13 @@ class Upgrade implements UpgradeReceiver {
   // ---- the upstream's answer
 
   connected(): void {
-    if (this.#outcome === null) this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
+    if (this.#record.outcome === null) this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
   }
 
   accepted(answer: IncomingMessage): OutgoingHttpHeaders {
     const { socket } = this;
     const fields = asObject(this.#clientHeaders(answer), ['content-length']);
-    this.#status = 101;
+    this.#record.status = 101;
     this.#res.detachSocket(socket);
     socket.off('data', this.#keepEarly).pause();
     // From here on the client's bytes are the upstream's, those first that came early.
@@ -290,7 +276,7 @@ class Upgrade implements UpgradeReceiver {
       this.#refuse(malformedAnswer(error));
       return;
     }
-    this.#status = status;
+    this.#record.status = status;
     this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
     answer.on('data', (piece: Buffer) => {
       this.#onPiece();
@@ -312,28 +298,28 @@ class Upgrade implements UpgradeReceiver {
    * @throws when the answer cannot be passed on.
    */
   #clientHeaders(answer: IncomingMessage): string[] {
-    const pass = this.#pass;
+    const pass = this.#record.pass;
     if (!pass) throw new Error('an answer without a pass');
     const raw = answer.rawHeaders.map((text) => Buffer.from(text, 'latin1'));
     const { list, upstreamRequestId } = clientResponseHeaders(raw, {
       status: answer.statusCode ?? 0,
-      requestId: this.#requestId,
+      requestId: this.#record.requestId,
       upstreamMs: this.options.clock.monotonic() - this.#forwardedAtMs,
-      proxyMs: this.#forwardedAtMs - this.#startedAtMs,
+      proxyMs: this.#forwardedAtMs - this.#record.startedAtMs,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
       cors: this.#cors,
     });
-    this.#upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
+    this.#record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
     return list;
   }
 
   fail(refusal: Refusal): void {
-    if (this.#outcome !== null) return;
-    if (this.#status === null) {
+    if (this.#record.outcome !== null) return;
+    if (this.#record.status === null) {
       this.#refuse(refusal);
     } else {
-      this.#cause ??= refusal.cause;
+      this.#record.cause ??= refusal.cause;
       this.#destroy(refusal.kind === 'upstream_timeout' ? 'timeout' : 'truncated');
     }
   }
@@ -358,15 +344,12 @@ class Upgrade implements UpgradeReceiver {
   // ---- the other ends
 
   #refuse(error: unknown): void {
-    if (this.#outcome !== null) return;
+    if (this.#record.outcome !== null) return;
     const refusal = asRefusal(error);
-    this.#outcome = outcomeOf(refusal);
-    this.#status = statusOf(refusal);
-    this.#code = codeOf(refusal);
-    this.#cause = refusal.cause;
+    this.#record.refused(refusal);
     this.#watch.end();
     this.#request?.destroy();
-    sendProblem(this.#res, refusal, this.#requestId, { ...REFUSAL_HEADERS, ...this.#cors });
+    sendProblem(this.#res, refusal, this.#record.requestId, { ...REFUSAL_HEADERS, ...this.#cors });
   }
 
   /** The token was revoked, or its project deactivated. */
@@ -381,14 +364,14 @@ class Upgrade implements UpgradeReceiver {
   }
 
   #cutShort(outcome: Outcome, refusal: Refusal): void {
-    if (this.#outcome !== null) return;
-    if (this.#status === null) this.#refuse(refusal);
+    if (this.#record.outcome !== null) return;
+    if (this.#record.status === null) this.#refuse(refusal);
     else this.#destroy(outcome);
-    this.#outcome = outcome;
+    this.#record.outcome = outcome;
   }
 
   #destroy(outcome: Outcome): void {
-    this.#outcome ??= outcome;
+    this.#record.outcome ??= outcome;
     this.#request?.destroy();
     this.#upstream?.destroy();
     this.socket.destroy();
@@ -399,28 +382,13 @@ class Upgrade implements UpgradeReceiver {
     if (this.#isOver) return;
     this.#isOver = true;
     // After a 101 it does not matter which side ends it.
-    this.#outcome ??= this.#status === 101 ? 'ok' : 'client_closed';
+    this.#record.outcome ??= this.#record.status === 101 ? 'ok' : 'client_closed';
     this.#watch.end();
     this.#place?.leave();
     this.#request?.destroy();
     this.#upstream?.destroy();
     this.#giveConnectionBack();
-    if (this.#pass) this.options.admission.finish(this.#pass);
-    this.options.onEnded(
-      {
-        requestId: this.#requestId,
-        projectId: this.#pass?.projectId ?? null,
-        tokenId: this.#pass?.tokenId ?? null,
-        method: this.req.method ?? '',
-        path: withoutSecrets(pathOf(this.req.url ?? '')),
-        status: this.#status ?? CLIENT_CLOSED_STATUS,
-        code: this.#code,
-        outcome: this.#outcome,
-        durationMs: this.options.clock.monotonic() - this.#startedAtMs,
-        upstreamRequestId: this.#upstreamRequestId,
-      },
-      this.#cause,
-    );
+    this.#record.end();
   }
 
   #giveConnectionBack(): void {

@@ -1,0 +1,89 @@
+import type { IncomingMessage } from 'node:http';
+import type { Pass } from '../core/account.js';
+import type { Admission } from '../core/admission.js';
+import type { Outcome, RequestEnded } from '../core/events.js';
+import { withoutSecrets } from '../core/masking.js';
+import type { Clock } from '../core/ports.js';
+import type { Refusal } from '../core/refusal.js';
+import { requestIdOf } from './credentials.js';
+import { codeOf, statusOf } from './problems.js';
+import { pathOf } from './shape.js';
+
+// Never sent: what nginx, and everyone since, calls a client that left before it had an answer.
+const CLIENT_CLOSED_STATUS = 499;
+
+export interface RecordOptions {
+  admission: Pick<Admission, 'finish'>;
+  clock: Clock;
+  /** `cause` is what lies behind a failure, for the log. */
+  onEnded: (ended: RequestEnded, cause: unknown) => void;
+}
+
+/** What becomes of a request on /v1, noted while it lasts and told once, when it is over. */
+export class RequestRecord {
+  readonly startedAtMs: number;
+  pass: Pass | null = null;
+  /** Of the answer that goes out. */
+  status: number | null = null;
+  /** Set as soon as it is decided how this ends. */
+  outcome: Outcome | null = null;
+  cause: unknown = undefined;
+  upstreamRequestId: string | null = null;
+  #code: string | null = null;
+  #requestId: string | null = null;
+
+  constructor(
+    private readonly options: RecordOptions,
+    private readonly req: IncomingMessage,
+  ) {
+    this.startedAtMs = options.clock.monotonic();
+  }
+
+  /** The client's id, or ours. Read late: a request that is refused for its shape may have no fields to read it from. */
+  get requestId(): string {
+    return (this.#requestId ??= requestIdOf(this.req.headers['x-request-id']));
+  }
+
+  /** @param presented the field's value, for whoever has it at hand. */
+  identify(presented: string | undefined): void {
+    this.#requestId = requestIdOf(presented);
+  }
+
+  refused(refusal: Refusal): void {
+    this.outcome = outcomeOf(refusal);
+    this.status = statusOf(refusal);
+    this.cause = refusal.cause;
+    this.#code = codeOf(refusal);
+  }
+
+  /** The answer went out whole. */
+  answered(): void {
+    this.outcome ??= (this.status ?? 0) >= 500 ? 'upstream_error' : 'ok';
+  }
+
+  /** The request is over. Once. */
+  end(): void {
+    const { pass, req, options } = this;
+    if (pass) options.admission.finish(pass);
+    options.onEnded(
+      {
+        requestId: this.requestId,
+        projectId: pass?.projectId ?? null,
+        tokenId: pass?.tokenId ?? null,
+        method: req.method ?? '',
+        path: withoutSecrets(pathOf(req.url ?? '')),
+        status: this.status ?? CLIENT_CLOSED_STATUS,
+        code: this.#code,
+        outcome: this.outcome ?? 'client_closed',
+        durationMs: options.clock.monotonic() - this.startedAtMs,
+        upstreamRequestId: this.upstreamRequestId,
+      },
+      this.cause,
+    );
+  }
+}
+
+function outcomeOf(refusal: Refusal): Outcome {
+  if (refusal.kind === 'upstream_timeout' || refusal.kind === 'request_timeout') return 'timeout';
+  return refusal.kind.startsWith('upstream_') || refusal.kind === 'internal' ? 'upstream_error' : 'refused';
+}
