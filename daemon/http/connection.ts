@@ -1,6 +1,8 @@
 /** Connections to the upstream, one request on each at a time. */
 import type { Socket } from 'node:net';
-import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { buildConnector as Build, Dispatcher } from 'undici';
+import buildConnector from 'undici/lib/core/connect.js';
+import Client from 'undici/lib/dispatcher/client.js';
 import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 
@@ -9,7 +11,7 @@ export interface LiveTimeouts {
   readonly current: Pick<Settings, 'upstreamConnectTimeoutMs'>;
 }
 
-export type Connect = (...args: Parameters<buildConnector.connector>) => Socket;
+export type Connect = (...args: Parameters<Build.connector>) => Socket;
 
 export const LARGEST_RESPONSE_HEADERS = 64 * 1024;
 // A busy connection would never be closed, and never notice that the upstream's name means another address now.

@@ -1,5 +1,6 @@
 /** The only file that talks to the provider over HTTP. */
-import { type Dispatcher, errors } from 'undici';
+import type { Dispatcher } from 'undici';
+import errors from 'undici/lib/core/errors.js';
 import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal, unavailable } from '../core/refusal.js';
