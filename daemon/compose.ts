@@ -98,7 +98,16 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const loopMark = `llmp-${instanceId.slice(0, 8)}`;
   const proxy = createProxy({ admission, forwarder, clock, live, isServing, loopMark, onEnded });
   const forward = upgradesAt(settings.upstreamBaseUrl);
-  const upgrades = createUpgrades({ admission, connections: forwarder, forward, clock, live, isServing, loopMark, onEnded });
+  const upgrades = createUpgrades({
+    admission,
+    connections: forwarder,
+    forward,
+    clock,
+    live,
+    isServing,
+    loopMark,
+    onEnded,
+  });
   const attempts = new WrongAttempts({ store: stores.records, clock, log });
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
