@@ -1,9 +1,14 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
+import { startDaemon, temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
 import { chunk, head } from '../support/raw.js';
 import { type Expected, expectRefusal, UNREACHABLE, UPSTREAM_TIMEOUT } from '../support/refusals.js';
 import { staged } from './support/stage.js';
-import type { Exchange } from './support/upstream.js';
+import { type Exchange, ScriptedUpstream } from './support/upstream.js';
 
 const REQUEST_TIMEOUT_MS = 60_000;
 const EXACT_MS = 100;
@@ -141,4 +146,32 @@ describe('C: an upstream that is silent, or ends too early', () => {
       });
     }
   }
+});
+
+describe('C: an upstream that ends too early, before a client on a Unix socket', () => {
+  it('C05 ends the connection, which cannot be reset there, and no more than that', async () => {
+    const upstream = await new ScriptedUpstream().listen();
+    upstream.script = (exchange) => {
+      exchange.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('half')}`);
+      exchange.fin();
+    };
+    const path = join(temporaryFolder(), 'llmp.sock');
+    const env = { LISTEN_ADDR: `unix:${path}`, MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' };
+    const daemon = await startDaemon({ upstream: upstream.url, env });
+    try {
+      const { token } = await daemon.createToken((await daemon.createProject()).id);
+      for (let round = 1; round <= 2; round++) {
+        const client = connect(path)
+          .on('error', () => undefined)
+          .resume();
+        client.write(head('GET /v1/models', token).replace('HTTP/1.1', 'HTTP/1.0'));
+        await once(client, 'close');
+        await eventually('it is over', () => daemon.ended.length === round);
+        expect(daemon.ended.map(({ outcome }) => outcome)).to.deep.equal(Array(round).fill('truncated'));
+      }
+    } finally {
+      await daemon.stop();
+      await upstream.stop();
+    }
+  });
 });

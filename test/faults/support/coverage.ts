@@ -32,9 +32,7 @@ function reasons(): Map<string, string> {
   return new Map(
     lines
       .filter((line) => line.startsWith('- '))
-      .flatMap((line) =>
-        idsAtFront(line.slice(2)).map((id): [string, string] => [id, line.replace(/^- [^:]*: /, '')]),
-      ),
+      .flatMap((line) => idsAtFront(line.slice(2)).map((id): [string, string] => [id, line.replace(/^- [^:]*: /, '')])),
   );
 }
 
