@@ -71,7 +71,7 @@ describe('llmp daemon', function () {
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('serves, keeps what it writes to its owner alone, and ends with 0 at SIGTERM', async () => {
+  it('I17 serves, keeps what it writes to its owner alone, and ends with 0 at SIGTERM', async () => {
     const { child, exit, listening, printed } = start({
       MANAGEMENT_TOKEN: 'short',
       DATABASE_URL: 'new/folder/llmp.db',

@@ -59,7 +59,15 @@ describe('the log', () => {
       ['provider keys', 'key sk-proj-abc_DEF-123 failed', 'key ******** failed'],
       ['bearer credentials', 'authorization: Bearer abc.def', 'authorization: Bearer ********'],
       ['bearer credentials of any case', 'BEARER abc', 'BEARER ********'],
+      ['basic credentials', 'authorization: Basic dTpw', 'authorization: Basic ********'],
+      ['tokens behind a prefix', `id of_${SECRET_TOKEN}`, 'id of_********'],
       ['passwords of connection strings', 'at postgres://me:pass%word@host/db', 'at postgres://me:********@host/db'],
+      ['passwords with an @ in them', 'at mysql://me:pass@word@host/db', 'at mysql://me:********@host/db'],
+      [
+        'passwords in a query',
+        'at postgres://host/db?password=word&a=b',
+        'at postgres://host/db?password=********&a=b',
+      ],
     ] as const) {
       it(`${what} wherever they stand in a text`, () => {
         expect(loggedFields({ text, list: [text] })).to.deep.include({ text: masked, list: [masked] });
@@ -77,6 +85,21 @@ describe('the log', () => {
       const secrets = ['management-token', 'a+b/c=in base64'];
       const text = 'xx management-token yy a+b/c=in base64 zz management-token';
       expect(loggedFields({ text }, { secrets }).text).to.equal('xx ******** yy ******** zz ********');
+    });
+
+    it('secrets in the names of fields', () => {
+      expect(loggedFields({ deeper: { [`of ${SECRET_TOKEN}`]: 1 } }).deeper).to.deep.equal({ 'of ********': 1 });
+    });
+
+    it('bytes, which would be shown by number', () => {
+      expect(loggedFields({ bytes: Buffer.from('hidden'), deeper: [new Uint8Array(3)] })).to.deep.include({
+        bytes: '…',
+        deeper: ['…'],
+      });
+    });
+
+    it('leaves words alone that end as a token begins', () => {
+      expect(loggedFields({ text: 'task-wt-abcdefghijkl' }).text).to.equal('task-wt-abcdefghijkl');
     });
 
     it('leaves short words alone that happen to be a setting’s value', () => {
@@ -100,7 +123,7 @@ describe('the log', () => {
     };
 
     for (const format of ['json', 'text'] as const) {
-      it(`keeps name, message, code, cause and stack, masked, and nothing a library hung on it (${format})`, () => {
+      it(`I04 keeps name, message, code, cause and stack, masked, and nothing a library hung on it (${format})`, () => {
         const text = written(
           (log) => {
             log.error('failed', { error: nested(), list: [{ error: nested() }] });
@@ -112,6 +135,15 @@ describe('the log', () => {
         expect(text).not.to.include('hidden').and.not.to.include('sk-wt-');
       });
     }
+
+    it('I04 that was taken apart before it was logged hides what stands under a key or looks like a secret', () => {
+      const headers = { authorization: 'Basic aGlkZGVu', 'set-cookie': ['hidden'], 'x-other': `Bearer hidden` };
+      const config = { headers, url: `https://x/?key=${SECRET_TOKEN}`, auth: { password: 'hidden' } };
+      const error = { message: nested().message, config };
+      const line = loggedFields({ error });
+      expect(line).to.have.nested.property('error.config.headers.authorization', '********');
+      expect(JSON.stringify(line)).not.to.match(/hidden|aGlkZGVu|sk-wt-/);
+    });
 
     it('that is its own cause comes to an end', () => {
       const error: Error & { cause?: unknown } = new Error('round');

@@ -84,7 +84,7 @@ describe('what the management API reads', () => {
       ['30,000 arrays deep and not closed', '['.repeat(30_000)],
       ['of blanks', '   '],
     ] as const) {
-      it(`${what} is refused with 400 that repeats nothing of it`, async () => {
+      it(`I05 ${what} is refused with 400 that repeats nothing of it`, async () => {
         const { error, text } = await refused(create(body), 400, 'invalid_request');
         expect(error).to.equal('the body is not valid JSON');
         expect(text).not.to.include(SECRET).and.not.to.include('node_modules');

@@ -171,22 +171,22 @@ describe('secrets', () => {
     const box = new SecretBox(randomBytes(32));
     const sealed = box.seal('the key', 'project:a:api_key');
 
-    it('opens what it sealed, and seals the same thing differently each time', () => {
+    it('I10 opens what it sealed, and seals the same thing differently each time', () => {
       expect(box.open(sealed, 'project:a:api_key')).to.equal('the key');
       expect(box.seal('the key', 'project:a:api_key').text).not.to.equal(sealed.text);
     });
 
-    it('does not open it in another place', () => {
+    it('I10 does not open it in another place', () => {
       expect(() => box.open(sealed, 'project:b:api_key')).to.throw(CannotOpen);
     });
 
-    it('does not open what another key sealed', () => {
+    it('I10 does not open what another key sealed', () => {
       const other = new SecretBox(randomBytes(32));
       expect(() => other.open(sealed, 'project:a:api_key')).to.throw(CannotOpen);
       expect(() => other.open({ ...sealed, keyId: other.keyId }, 'project:a:api_key')).to.throw(CannotOpen);
     });
 
-    it('does not open what was changed in any bit, or cut', () => {
+    it('I10 does not open what was changed in any bit, or cut', () => {
       const bytes = Buffer.from(sealed.text, 'base64');
       for (let bit = 0; bit < bytes.length * 8; bit++) {
         const changed = Buffer.from(bytes);
@@ -241,7 +241,7 @@ describe('secrets', () => {
       return own;
     };
 
-    it('an upstream key copied to the row of another project is not used for it', async () => {
+    it('I10 an upstream key copied to the row of another project is not used for it', async () => {
       const own = await start();
       const [rich, poor] = [await own.createProject(), await own.createProject()];
       const { id, token } = await own.createToken(poor.id);
@@ -275,7 +275,7 @@ describe('secrets', () => {
       expect(readdirSync(dir)).not.to.include('llmp.db.key');
     });
 
-    it('another ENCRYPTION_KEY than the database was sealed with stops the start', async () => {
+    it('I12 another ENCRYPTION_KEY than the database was sealed with stops the start', async () => {
       const { dir } = await leftBehind({ env: { ENCRYPTION_KEY: canaryEncryptionKey() } });
       const other = canaryEncryptionKey();
       const problem = await refusalOf({ dir, env: { ENCRYPTION_KEY: other } });
@@ -284,14 +284,14 @@ describe('secrets', () => {
         .and.not.to.include(other);
     });
 
-    it('a missing key file beside an existing database stops the start, and none is made', async () => {
+    it('I12 a missing key file beside an existing database stops the start, and none is made', async () => {
       const { dir, databasePath } = await leftBehind();
       unlinkSync(`${databasePath}.key`);
       expect(await refusalOf({ dir })).to.match(/^ENCRYPTION_KEY: .*is missing/);
       expect(readdirSync(dir)).not.to.include('llmp.db.key');
     });
 
-    it('a key file that holds no key stops the start, and is not repeated', async () => {
+    it('I12 a key file that holds no key stops the start, and is not repeated', async () => {
       const dir = temporaryFolder();
       writeFileSync(join(dir, 'llmp.db.key'), 'not a key at all');
       const problem = await refusalOf({ dir });

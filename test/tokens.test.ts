@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { crc32 } from 'node:zlib';
 import type { WireProject, WireTokenCreated } from '../daemon/api/contract.js';
 import { startDaemon, type TestDaemon } from './support/daemon.js';
-import { bodyOf, problemOf, storedIn } from './support/management.js';
+import { auditOf, bodyOf, problemOf, storedIn } from './support/management.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const HOUR_MS = 3_600_000;
@@ -42,7 +42,7 @@ describe('tokens', () => {
       });
     });
 
-    it('gives the secret nowhere else, and forbids to store the answer', async () => {
+    it('I15 I16 gives the secret nowhere else, the audit log included, and forbids to store the answer', async () => {
       const answer = await issue({ project_id: project.id });
       const { token, ...shown } = await bodyOf<WireTokenCreated>(answer, 201);
       expect(answer.headers.get('cache-control')).to.equal('no-store');
@@ -54,7 +54,9 @@ describe('tokens', () => {
         await daemon.manage('DELETE', `/manage/tokens/${shown.id}`),
       ];
       expect(others[0]?.body).to.deep.equal(shown);
-      expect(JSON.stringify(others.map(({ body }) => body as unknown))).not.to.include(token.slice(10, -4));
+      const shownAfterwards = [...others.map(({ body }) => body as unknown), ...(await auditOf(daemon))];
+      expect(JSON.stringify(shownAfterwards)).to.include(shown.obfuscated).and.not.to.include(token.slice(10, -4));
+      for (const { headers } of others) expect(headers.get('cache-control')).not.to.match(/public|max-age/);
     });
 
     it('H14 makes secrets of a prefix, 43 random characters and a CRC-32 of all that', async () => {

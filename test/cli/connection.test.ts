@@ -28,7 +28,7 @@ describe('the connection to the daemon', () => {
       return path;
     }
 
-    it('comes from the flag first, with a warning that ps can show it', async () => {
+    it('I06 comes from the flag first, with a warning that ps can show it', async () => {
       const { err } = await llmp(`token list --management-token ${ANOTHER_TOKEN}`, { env });
       expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
       expect(err).to.contain('`ps`').and.not.to.contain(ANOTHER_TOKEN);

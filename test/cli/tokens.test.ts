@@ -84,7 +84,7 @@ describe('llmp token, against a daemon', () => {
       expect(err).to.contain('--env must be the name of a variable');
     });
 
-    it('writes the secret to a file of its own with --out, and shows it nowhere', async () => {
+    it('I17 writes the secret to a file of its own with --out, and shows it nowhere', async () => {
       await daemon.createProject();
       const file = join(temporaryFolder(), 'token.txt');
       const { out, err } = await here(`token generate --out ${file} --json`);
