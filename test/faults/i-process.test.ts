@@ -4,12 +4,13 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { mintSecret } from '../../daemon/core/token.js';
 import { startStandIn } from '../cli/stand-in.js';
 import { canary, canaryEncryptionKey, secretsIn } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { permit } from '../support/leaks.js';
-import { spawnDaemon } from '../support/process.js';
+import { launchDaemon, spawnDaemon } from '../support/process.js';
 
 const LLMP = join(import.meta.dirname, '../../cli/main.js');
 const MANAGEMENT_TOKEN = canary('management');
@@ -72,6 +73,23 @@ describe('I: the process', function () {
       const { child } = await startDaemon({ MANAGEMENT_TOKEN });
       expect(procOf(child, 'cmdline').split('\0').slice(-3)).to.deep.equal([LLMP, 'daemon', '']);
     });
+  });
+
+  it('I03 does not complain with what looks like a secret when it cannot start', async () => {
+    const path = `${dir}/a-file/postgres://llmp:${canary('password')}@db/${mintSecret()}/llmp.db`;
+    writeFileSync(join(dir, 'a-file'), '');
+    const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: path });
+    expect(await exit).not.to.equal(0);
+    expect(printed.stderr).to.match(/^llmp: .*a-file/);
+    expect(secretsIn(printed.stdout + printed.stderr)).to.deep.equal([]);
+  });
+
+  it('I03 does not repeat the connection string that it refuses', async () => {
+    const password = canary('password');
+    const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: `postgres://llmp:${password}@db/llmp` });
+    expect(await exit).to.equal(78);
+    expect(printed.stderr).to.include('DATABASE_URL').and.to.include('db/llmp');
+    expect(secretsIn(printed.stdout + printed.stderr)).to.deep.equal([]);
   });
 
   it('I07 given its secrets in files, has them neither in its environment nor on its command line', async () => {

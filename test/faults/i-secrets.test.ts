@@ -17,6 +17,13 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
   const get = (fields: Fields, target?: string) => stage.get(fields, target);
   const withCredential = (value: string | string[]) => get({ Authorization: value });
   const chunked = { 'Transfer-Encoding': 'chunked' };
+  const HANDSHAKE = {
+    Connection: 'Upgrade',
+    Upgrade: 'websocket',
+    'Sec-WebSocket-Version': '13',
+    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  };
+  const offering = (secret: string) => ({ 'Sec-WebSocket-Protocol': `realtime, openai-insecure-api-key.${secret}` });
 
   /** What is sent, and the status it is answered with. */
   const SENT: Record<string, [status: number, bytes: () => string]> = {
@@ -54,9 +61,14 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
       () => get({ Origin: `https://${canary('client')}`, Referer: `https://x/?key=${mintSecret()}` }),
     ],
     'who asks': [200, () => get({ 'User-Agent': mintSecret(), 'X-Forwarded-For': canary('client') })],
-    'the subprotocol of a browser': [
-      200,
-      () => get({ 'Sec-WebSocket-Protocol': `realtime, openai-insecure-api-key.${mintSecret()}` }),
+    'the subprotocol of a handshake': [200, () => get({ ...HANDSHAKE, ...offering(mintSecret()) })],
+    'the only credential of a handshake': [
+      401,
+      () => get({ ...HANDSHAKE, ...offering(mintSecret()), Authorization: [] }),
+    ],
+    'the credential of a handshake, and its query': [
+      401,
+      () => head(`GET /v1/realtime?token=${mintSecret()}`, mintSecret(), HANDSHAKE),
     ],
     'a body': [200, () => stage.post(JSON.stringify({ key: canary('client'), token: mintSecret() }))],
     'a body that is no JSON': [200, () => stage.post(`{"key":"${canary('client')}",`)],
