@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import OpenAI from 'openai';
 import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket';
@@ -241,12 +243,13 @@ describe('a WebSocket whose reader has stopped', () => {
   let scene: Scene;
   let client: Socket;
 
-  beforeEach(async () => {
+  /** @param answer to the handshake. */
+  async function begin(answer: string): Promise<void> {
     upstream = createServer().listen(0, '127.0.0.1');
     await once(upstream, 'listening');
     upstreamEnd = once(upstream, 'connection').then(async ([socket]: Socket[]) => {
       await once(socket!, 'data');
-      socket!.pause().removeAllListeners('data').write(ACCEPT);
+      socket!.pause().removeAllListeners('data').write(answer);
       return socket!;
     });
     scene = await Scene.open({}, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`);
@@ -254,7 +257,7 @@ describe('a WebSocket whose reader has stopped', () => {
     client.write(head('GET /v1/realtime', scene.secret, HANDSHAKE));
     await once(client, 'data');
     client.pause().removeAllListeners('data');
-  });
+  }
   afterEach(async () => {
     client.destroy();
     (await upstreamEnd).destroy();
@@ -262,19 +265,33 @@ describe('a WebSocket whose reader has stopped', () => {
     upstream.close();
   });
 
-  for (const writer of ['client', 'provider'] as const) {
-    it(`holds up the ${writer}, and gets everything once it reads`, async () => {
-      const [from, to] = writer === 'client' ? [client, await upstreamEnd] : [await upstreamEnd, client];
-      expect(await writeUntilItStalls(from, TOTAL_BYTES)).to.be.below(MOST_UNDERWAY_BYTES);
-      let bytes = 0;
-      to.on('data', (piece: Buffer) => {
-        bytes += piece.length;
-      });
-      to.resume();
-      await once(to, 'end');
-      expect(bytes).to.equal(TOTAL_BYTES);
+  /** `to` reads only once `from` is held up. */
+  async function expectHeldUp(from: Socket, to: Socket): Promise<void> {
+    expect(await writeUntilItStalls(from, TOTAL_BYTES)).to.be.below(MOST_UNDERWAY_BYTES);
+    let bytes = 0;
+    to.on('data', (piece: Buffer) => {
+      bytes += piece.length;
     });
+    to.resume();
+    await once(to, 'end');
+    expect(bytes).to.equal(TOTAL_BYTES);
   }
+
+  it('holds up the client, and gets everything once it reads', async () => {
+    await begin(ACCEPT);
+    await expectHeldUp(client, await upstreamEnd);
+  });
+
+  it('holds up the provider, and gets everything once it reads', async () => {
+    await begin(ACCEPT);
+    await expectHeldUp(await upstreamEnd, client);
+  });
+
+  it('holds up the provider also when that does not agree', async () => {
+    await begin(`HTTP/1.1 400 No\r\nContent-Length: ${TOTAL_BYTES}\r\n\r\n`);
+    await expectHeldUp(await upstreamEnd, client);
+    expect(await scene.onlyEnd()).to.include({ outcome: 'ok', status: 400 });
+  });
 });
 
 describe('connections to the upstream', () => {
@@ -424,5 +441,23 @@ describe('what reaches a daemon that serves only /manage there', () => {
     } finally {
       await scene.close();
     }
+  });
+});
+
+describe('http-proxy', () => {
+  it('calls nothing that Node warns about', async () => {
+    const program = `
+      import { Socket } from 'node:net';
+      import util from 'node:util';
+      // As Node 22 has it.
+      const given = (util._extend = util.deprecate(Object.assign, 'util._extend is deprecated', 'DEP0060'));
+      const { upgradesAt } = await import(${JSON.stringify(new URL('../daemon/http/http-proxy.js', import.meta.url))});
+      if (util._extend !== given) throw new Error('it stays changed for others');
+      const fail = ({ kind }) => console.log(kind);
+      upgradesAt(new URL('http://127.0.0.1:9'))({ target: '/', headers: { upgrade: 'websocket' }, socket: new Socket() }, { fail });
+    `;
+    const run = promisify(execFile);
+    const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', program]);
+    expect({ stdout, stderr }).to.deep.equal({ stdout: 'upstream_unreachable\n', stderr: '' });
   });
 });

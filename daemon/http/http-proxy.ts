@@ -72,6 +72,7 @@ export function upgradesAt(upstream: URL): ForwardUpgrade {
     });
     // The client's headers are nowhere for http-proxy to find: what it is told to set it only adds to those it sees.
     const asked = { method: 'GET', url: target, headers: { ...headers, host: upstream.host } } as IncomingMessage;
+    // The callback is for what breaks once the connections are joined.
     proxy.ws(asked, socket, NOTHING, {}, (error) => {
       receiver.fail(refusalOf(error));
     });
@@ -81,12 +82,23 @@ export function upgradesAt(upstream: URL): ForwardUpgrade {
   };
 }
 
-/** http-proxy's own listeners write to the client at once. Only for joining the connections is theirs called, once we agree. */
+/** http-proxy's own listeners write to the client, or close it, at once. Only for joining the connections is theirs called, once we agree. */
 function takeOver(request: ClientRequest, receiver: UpgradeReceiver): void {
   const [join] = request.listeners('upgrade') as [Join];
-  request.removeAllListeners('upgrade').removeAllListeners('response');
+  for (const event of ['upgrade', 'response', 'error']) request.removeAllListeners(event);
+  let answered: IncomingMessage | null = null;
+  request.on('response', (answer) => {
+    answered = answer;
+    // A 101 that names no protocol. Nothing can follow it.
+    if (answer.statusCode === 101) receiver.fail(malformedAnswer(new Error('it switches to no protocol')));
+    else receiver.answered(answer);
+  });
   request.on('upgrade', (answer: IncomingMessage, upstream: Socket, head: Buffer) => {
     upstream.on('error', () => undefined); // `close` follows.
+    if (answered) {
+      upstream.destroy(); // Node reads on behind an answer.
+      return;
+    }
     try {
       if (answer.headers.upgrade?.toLowerCase() !== 'websocket') throw new Error('it switches to another protocol');
       // http-proxy writes them as they stand in this object.
@@ -99,10 +111,9 @@ function takeOver(request: ClientRequest, receiver: UpgradeReceiver): void {
     join(answer, upstream, head);
     receiver.joined(upstream);
   });
-  request.on('response', (answer) => {
-    // A 101 that names no protocol. Nothing can follow it.
-    if (answer.statusCode === 101) receiver.fail(malformedAnswer(new Error('it switches to no protocol')));
-    else receiver.answered(answer);
+  request.on('error', (error) => {
+    // What stands behind a whole answer is nobody's.
+    if (!answered?.complete) receiver.fail(refusalOf(error));
   });
 }
 

@@ -84,7 +84,7 @@ export function isHandshake(req: IncomingMessage): boolean {
 
 // A client is to wait for the answer before it says more.
 const MOST_EARLY_BYTES = 64 * 1024;
-// One side has said all it had to say: how long the other may be silent.
+// How long an upstream may be silent whose client has ended its side, and may be gone.
 const HALF_CLOSED_MS = 10_000;
 
 /** One client connection, from its handshake to its end. */
@@ -123,7 +123,7 @@ class Upgrade implements UpgradeReceiver {
       this.#record.outcome ??= 'client_closed';
     });
     socket.on('end', () => {
-      if (this.#upstream) this.#halfClosed();
+      if (this.#upstream) this.#awaitUpstreamsEnd();
       else if (this.#record.outcome === null) this.#destroy('client_closed');
     });
     socket.on('close', () => {
@@ -253,10 +253,8 @@ class Upgrade implements UpgradeReceiver {
     this.#watch.expect(this.#settings.websocketIdleTimeoutMs, () => {
       this.#destroy('timeout');
     });
-    for (const side of [socket, upstream]) side.on('data', this.#onPiece);
-    upstream.on('end', () => {
-      this.#halfClosed();
-    });
+    // One piece on its way, or one taken after a while, shows that both are still there.
+    for (const side of [socket, upstream]) side.on('data', this.#onPiece).on('drain', this.#onPiece);
     upstream.on('close', () => {
       endGently(socket, this.options.clock);
     });
@@ -271,7 +269,7 @@ class Upgrade implements UpgradeReceiver {
       return;
     }
     try {
-      res.writeHead(status, this.#clientHeaders(answer));
+      res.writeHead(status, this.#clientHeaders(answer)).flushHeaders();
     } catch (error) {
       this.#refuse(malformedAnswer(error));
       return;
@@ -334,8 +332,8 @@ class Upgrade implements UpgradeReceiver {
     else this.fail(new Refusal('upstream_timeout', 'upstream timed out'));
   };
 
-  /** One side has said all it had to say; the other may finish. */
-  #halfClosed(): void {
+  /** The client has said all it had to say. The upstream has heard so, and may finish. */
+  #awaitUpstreamsEnd(): void {
     this.#watch.expect(Math.min(HALF_CLOSED_MS, this.#settings.websocketIdleTimeoutMs), () => {
       this.#destroy('ok');
     });

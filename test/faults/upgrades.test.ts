@@ -1,7 +1,10 @@
 import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
+import { Authority } from '../support/certificates.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { nameAddresses, trust } from '../support/names.js';
 import { chunk, type Fields, head, LAST_CHUNK, type RawAnswer, type RawClient } from '../support/raw.js';
 import {
   type Expected,
@@ -23,6 +26,18 @@ import type { Exchange, Script } from './support/upstream.js';
 const SECOND_MS = 1000;
 // Whatever is not text: a tunnel must not care.
 const BYTES = Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 256));
+
+const EARLY = Buffer.from('early');
+
+/** Numbers from 0 to 1, the same ones each time (mulberry32). */
+function seeded(seed: number): () => number {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let bits = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
 
 const H2C: Fields = {
   Connection: 'Upgrade, HTTP2-Settings',
@@ -568,6 +583,25 @@ describe('WebSocket upgrades on the wire', () => {
       expect(answer.header('x-a')).to.have.lengthOf(60 * 1024);
     });
 
+    for (const [what, more] of [
+      ['another answer', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo'],
+      ['a 101 after all', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nbytes'],
+      ['bytes', '\0\x01\x02'],
+    ] as const) {
+      it(`C09 what it says behind its answer is not delivered: ${what}`, async () => {
+        stage.upstream.script = (exchange) => {
+          exchange.send(`HTTP/1.1 403 No\r\nContent-Length: 3\r\n\r\none${more}`);
+        };
+        const client = await stage.client(handshake());
+        const answer = await client.answer();
+        expect({ status: answer.status, text: answer.text }).to.deep.equal({ status: 403, text: 'one' });
+        await client.closed;
+        expect(client.pending.toString()).to.equal('');
+        await (await stage.upstream.only()).closed();
+        expect(await stage.onlyEnd()).to.include({ status: 403, outcome: 'ok' });
+      });
+    }
+
     it('C13 102 and 103 before its 101 are dropped', async () => {
       const { answer } = await joined((exchange) => {
         exchange.send('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n');
@@ -648,7 +682,7 @@ describe('WebSocket upgrades on the wire', () => {
       expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
     });
 
-    it('is given up when the other does not end it either', async () => {
+    it('is given up when the upstream does not end it either', async () => {
       const { client, exchange } = await joined();
       const ended = staysOpen(exchange);
       client.socket.end();
@@ -668,4 +702,111 @@ describe('WebSocket upgrades on the wire', () => {
       expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'truncated' });
     });
   });
+
+  it('leaves nothing behind, whoever ends it when and how', async () => {
+    const ROUNDS = 300;
+    const random = seeded(ROUNDS);
+    const pick = <T>(...choices: T[]): T => choices[Math.floor(random() * choices.length)]!;
+    /** Lets things happen in between, or not. */
+    const dawdle = async (mostTurns: number) => {
+      for (let turns = Math.floor(random() * mostTurns); turns > 0; turns--) await turn();
+    };
+    stage.upstream.script = async (exchange) => {
+      const acts: (() => unknown)[] = [
+        () => {
+          exchange.switchProtocols();
+        },
+        () => {
+          exchange.answer(pick(200, 401, 426, 503));
+        },
+        () => exchange.send(BYTES),
+        () => {
+          exchange.fin();
+        },
+        () => {
+          exchange.rst();
+        },
+      ];
+      for (const act of [pick(...acts), pick(...acts), pick(...acts)]) {
+        await dawdle(10);
+        if (!exchange.isFinished && !exchange.isClosed) act();
+      }
+      await dawdle(10);
+      exchange.socket.destroy();
+    };
+    for (let round = 1; round <= ROUNDS; round++) {
+      const client = await stage.client(handshake() + pick('', 'early'));
+      const acts: (() => unknown)[] = [
+        () => {
+          client.send(BYTES);
+        },
+        () => client.socket.end(),
+        () => client.socket.resetAndDestroy(),
+        () => {
+          client.destroy();
+        },
+        () => (round % 50 === 0 ? stage.daemon.manage('DELETE', `/manage/tokens/${stage.token.id}`) : null),
+      ];
+      for (const act of [pick(...acts), pick(...acts)]) {
+        await dawdle(50);
+        await act();
+      }
+      client.destroy();
+      if (round % 50 === 0) stage.token = await stage.issue();
+    }
+    await eventually('all are over', () => stage.daemon.ended.length >= ROUNDS);
+    expect(new Set(stage.daemon.ended.map(({ outcome }) => outcome)).size, 'ways to end').to.be.greaterThan(1);
+  });
+});
+
+describe('WebSocket upgrades to an upstream', () => {
+  const name = 'provider.test';
+  const authority = new Authority();
+  const restores: (() => void)[] = [];
+  before(() => {
+    restores.push(
+      nameAddresses(() => '127.0.0.1'),
+      trust(authority.certificate),
+    );
+  });
+  after(() => {
+    for (const restore of restores) restore();
+  });
+
+  describe('that speaks TLS, below a path', () => {
+    const upstreamUrl = (url: string) => `${url.replace('127.0.0.1', name)}/of/the/provider/`;
+    const { stage, it } = staged({ certificate: authority.issue({ name }), upstreamUrl });
+
+    it('reach it by its name and at its path', async () => {
+      stage.upstream.script = (exchange) => {
+        exchange.switchProtocols();
+        exchange.send(BYTES);
+      };
+      const client = await stage.client(head('GET /v1/realtime?a=b', stage.secret, WEBSOCKET) + 'early');
+      expect((await client.answer()).status).to.equal(101);
+      const exchange = await stage.upstream.only();
+      expect(exchange.target).to.equal('/of/the/provider/v1/realtime?a=b');
+      expect(exchange.all('host')).to.deep.equal([new URL(upstreamUrl(stage.upstream.url)).host]);
+      await eventually('bytes both ways', () => client.pending.equals(BYTES) && exchange.tunnelled.equals(EARLY));
+    });
+  });
+
+  for (const [what, certificate] of Object.entries({
+    'a stranger vouches for': new Authority('A stranger').issue({ name }),
+    'is another one': authority.issue({ name: 'other.test' }),
+  })) {
+    describe(`that ${what}`, () => {
+      const { stage, it } = staged({ certificate, upstreamUrl: (url) => url.replace('127.0.0.1', name) });
+
+      it('C34 get 502, whatever the environment says of certificates', async () => {
+        process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+        try {
+          expectRefusal(await stage.ask(head('GET /v1/realtime', stage.secret, WEBSOCKET)), UNREACHABLE);
+        } finally {
+          delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+        }
+        expect(stage.upstream.exchanges).to.be.empty;
+      });
+    });
+  }
 });
