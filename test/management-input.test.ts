@@ -96,8 +96,14 @@ describe('what the management API reads', () => {
       expect((await refused(create(body), 400, 'invalid_request')).error).to.equal('the body is not valid UTF-8');
     });
 
-    for (const body of ['[]', `"${SECRET}"`, 'null', '7', 'true']) {
-      it(`that is ${body} is refused with 400 that repeats nothing of it`, async () => {
+    for (const [what, body] of Object.entries({
+      '[]': '[]',
+      'a string': `"${SECRET}"`,
+      null: 'null',
+      7: '7',
+      true: 'true',
+    })) {
+      it(`that is ${what} is refused with 400 that repeats nothing of it`, async () => {
         const { error } = await refused(create(body), 400, 'invalid_request');
         expect(error).to.equal('the body must be a JSON object');
       });
