@@ -31,8 +31,9 @@ export function linger(req: IncomingMessage, clock: Clock): void {
   req.once('end', stop);
   // Not the request's own `close`: after its answer Node forgets the request when the connection ends.
   socket.once('close', stop);
-  // Whoever read it piece by piece reads no more, and would hold up what flows.
-  req.removeAllListeners('readable');
+  // Whoever read it piece by piece reads no more, and would hold up what flows. Only if there is somebody: to remove
+  // nobody stops what flows already, and its end would never come.
+  if (req.listenerCount('readable') > 0) req.removeAllListeners('readable');
   req.resume();
 }
 
