@@ -26,6 +26,8 @@ const HANDSHAKE = {
   'Sec-WebSocket-Version': '13',
 };
 
+const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+
 // Byte by byte, and what goes wrong in between, they are in test/faults/upgrades.test.ts.
 describe('a WebSocket on /v1', () => {
   let scene: Scene;
@@ -237,7 +239,6 @@ describe('a WebSocket whose reader has stopped', () => {
   // What the kernel keeps on the way through two loopback connections, with room to spare.
   const MOST_UNDERWAY_BYTES = 40e6;
   const TOTAL_BYTES = 100e6;
-  const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
   let upstream: Server;
   let upstreamEnd: Promise<Socket>;
   let scene: Scene;
@@ -338,6 +339,27 @@ describe('connections to the upstream', () => {
     }
   });
 
+  it('go to an address of IPv6 as well', async function () {
+    const upstream = createServer((socket) => {
+      socket.once('data', (bytes) => {
+        socket.end(/^Host: \[::1\]:\d+\r$/im.test(bytes.toString()) ? ACCEPT : '');
+      });
+    }).listen(0, '::1');
+    const isThere = await once(upstream, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) this.skip();
+    const scene = await Scene.open({}, `http://[::1]:${(upstream.address() as AddressInfo).port}`);
+    try {
+      const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      expect((await client.answer()).status).to.equal(101);
+    } finally {
+      await scene.close();
+      upstream.close();
+    }
+  });
+
   for (const [what, url] of [
     ['nobody listens', () => 'http://127.0.0.1:9'],
     // It accepts, and says nothing: TLS never comes about.
@@ -395,6 +417,24 @@ describe('a daemon with a WebSocket open, that is told to stop', () => {
     client.close();
     await stopped;
     expect(await scene.onlyEnd()).to.include({ outcome: 'ok', status: 101 });
+  });
+
+  it('lets it go on also on a connection that had carried requests before', async () => {
+    const client = await scene.client(head('GET /v1/models', scene.secret));
+    expect((await client.answer()).status).to.equal(200);
+    client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+    expect((await client.answer()).status).to.equal(101);
+    const { socket } = realtime.conversations[0]!;
+    await stop();
+    scene.daemon.clock.advance(SECOND_MS); // Idle connections are looked for again and again.
+    socket.send('still there');
+    await client.seen('still there');
+    socket.terminate();
+    await stopped;
+    expect(scene.daemon.ended.map(({ status, outcome }) => ({ status, outcome }))).to.deep.equal([
+      { status: 200, outcome: 'ok' },
+      { status: 101, outcome: 'ok' },
+    ]);
   });
 
   it('cuts it when SHUTDOWN_GRACE is over, with the outcome drained', async () => {

@@ -622,8 +622,9 @@ describe('WebSocket upgrades on the wire', () => {
           const tookMs: number[] = [];
           for (let round = 1; round <= 20; round++) {
             stage.upstream.script = silent;
-            const client = await stage.client(handshake() + early);
+            const client = await stage.client(handshake());
             await eventually('it is at the upstream', () => stage.upstream.exchanges.length === round);
+            client.send(early);
             const { socket } = stage.upstream.exchanges.at(-1)!;
             const closed = once(socket, 'close');
             const leftAtMs = performance.now();
