@@ -8,7 +8,8 @@ import { expect } from 'chai';
 import OpenAI from 'openai';
 import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket';
 import { WebSocket } from 'ws';
-import { UPSTREAM_KEY } from './support/daemon.js';
+import { TestClock } from './support/clock.js';
+import { startDaemon, UPSTREAM_KEY } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { head, RawClient, startRawProvider } from './support/raw.js';
 import { heard, Realtime } from './support/realtime.js';
@@ -448,25 +449,29 @@ describe('a daemon with a WebSocket open, that is told to stop', () => {
     await stopped;
     expect(await scene.onlyEnd()).to.include({ outcome: 'drained', status: 101 });
   });
+});
 
-  it('answers 503 to a handshake that has no answer by then, and waits no longer for the client', async () => {
-    realtime.close();
-    scene.provider.server.on('upgrade', (_req, socket) => {
-      socket
-        .on('error', () => undefined)
-        .on('end', () => socket.end())
-        .resume();
-    });
-    const stubborn = connect({ port: Number(new URL(scene.daemon.url).port), host: '127.0.0.1', allowHalfOpen: true });
-    stubborn.write(head('GET /v1/realtime', scene.secret, HANDSHAKE));
-    await once(scene.provider.server, 'upgrade');
-    await stop();
-    scene.daemon.clock.advance(30 * SECOND_MS);
+describe('a handshake without an answer, when a daemon has to stop', () => {
+  it('gets 503, and the client is waited for no longer', async () => {
+    const upstream = await startRawProvider(() => undefined);
+    // It stands still: whatever would be waited for, is waited for in vain.
+    const clock = new TestClock({ standsStill: true });
+    const { daemon, ended, ...at } = await startDaemon({ upstream: upstream.url, clock });
+    const { token } = await at.createToken((await at.createProject()).id);
+    const stubborn = connect({ port: Number(new URL(at.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    stubborn.write(head('GET /v1/realtime', token, HANDSHAKE));
+    await eventually('it is at the provider', () => upstream.requests === 1);
+    const stopped = daemon.stop();
+    clock.advance(0);
+    await eventually('it listens no more', () => !daemon.server.listening);
+    clock.advance(0);
     const [answer] = (await once(stubborn, 'data')) as [Buffer];
     expect(answer.toString()).to.match(/^HTTP\/1\.1 503 /);
     await stopped;
-    expect(await scene.onlyEnd()).to.include({ outcome: 'drained', status: 503 });
+    expect(ended).to.have.lengthOf(1);
+    expect(ended[0]).to.include({ outcome: 'drained', status: 503 });
     stubborn.destroy();
+    await upstream.stop();
   });
 });
 

@@ -60,6 +60,11 @@ describe('upgrades that are none', () => {
     'to a protocol nobody knows': { start: 'GET /v1/models', fields: { Connection: 'upgrade', Upgrade: 'foo/1' } },
     'to TLS': { start: 'OPTIONS /v1/models', fields: { Connection: 'upgrade', Upgrade: 'TLS/1.0' } },
     'to a WebSocket, by POST': { start: 'POST /v1/echo', fields: { ...WEBSOCKET, 'Content-Length': '2' }, body: '{}' },
+    'to a WebSocket, by POST without a body': { start: 'POST /v1/echo', fields: WEBSOCKET },
+    'to a WebSocket that expects what there is not to expect': {
+      start: 'GET /v1/models',
+      fields: { ...WEBSOCKET, Expect: '100-continue' },
+    },
     'to a WebSocket, with a body': {
       start: 'GET /v1/models',
       fields: { ...WEBSOCKET, 'Content-Length': '2' },
@@ -80,6 +85,12 @@ describe('upgrades that are none', () => {
       expect(await stage.uses()).to.equal(stage.upstream.exchanges.length);
     });
   }
+
+  it('A30 an upgrade in HTTP/1.0, where there is none, is not taken', async () => {
+    const answer = await stage.ask(head('GET /v1/models', stage.secret, WEBSOCKET).replace('HTTP/1.1', 'HTTP/1.0'));
+    expect(answer.status).to.equal(200);
+    expect((await stage.upstream.only()).all('upgrade')).to.deep.equal([]);
+  });
 
   it('A30 a body behind an upgrade that is not taken arrives whole, however it comes', async () => {
     const fields = { ...H2C, 'Transfer-Encoding': 'chunked' };
