@@ -36,7 +36,7 @@ describe('the audit log in the database', () => {
       'creating a project': () => [
         'POST',
         '/manage/projects',
-        { name: 'Beta', api_key: 'key' },
+        { name: 'Beta', api_key: canary('upstream') },
         'project.create',
         'project.created',
       ],
@@ -44,7 +44,7 @@ describe('the audit log in the database', () => {
       'changing an upstream key': () => [
         'PATCH',
         pathOf.project(),
-        { api_key: 'key' },
+        { api_key: canary('upstream') },
         'project.update',
         'project.updated',
       ],
@@ -157,7 +157,7 @@ describe('the audit log in the database', () => {
       'a project name that is taken': () => [
         'POST',
         '/manage/projects',
-        { name: 'Alpha', api_key: 'key' },
+        { name: 'Alpha', api_key: canary('upstream') },
         'project.create',
       ],
       'a change of no project': () => ['PATCH', `/manage/projects/${UNKNOWN_ID}`, { name: 'x' }, 'project.update'],
@@ -215,7 +215,7 @@ describe('the audit log in the database', () => {
         ...Array.from({ length: 10 }, () => daemon.createToken(project.id)),
         ...Array.from({ length: 10 }, (_, i) => daemon.manage('PATCH', pathOf.token(), { is_active: i % 2 === 0 })),
         ...Array.from({ length: 5 }, () =>
-          daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: 'key' }),
+          daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: canary('upstream') }),
         ),
         ...Array.from({ length: 5 }, () => daemon.manage('POST', '/manage/tokens', { project_id: UNKNOWN_ID })),
       ]);
@@ -256,15 +256,16 @@ describe('the audit log in the database', () => {
       write(daemon, "CREATE TRIGGER broken BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no audit'); END");
 
     const changes: Record<string, () => Promise<TestAnswer>> = {
-      'creating a project': () => daemon.manage('POST', '/manage/projects', { name: 'Beta', api_key: 'key' }),
+      'creating a project': () =>
+        daemon.manage('POST', '/manage/projects', { name: 'Beta', api_key: canary('upstream') }),
       'changing a project': () =>
-        daemon.manage('PATCH', pathOf.project(), { name: 'Beta', api_key: 'key', is_active: false }),
+        daemon.manage('PATCH', pathOf.project(), { name: 'Beta', api_key: canary('upstream'), is_active: false }),
       'creating a token': () => daemon.manage('POST', '/manage/tokens', { project_id: project.id }),
       'revoking a token': () => daemon.manage('DELETE', pathOf.token()),
       'revoking all tokens': () => daemon.manage('POST', `${pathOf.project()}/tokens/revoke`),
       'trying to delete a project': () => daemon.manage('DELETE', pathOf.project()),
       'creating a project of a taken name': () =>
-        daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: 'key' }),
+        daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: canary('upstream') }),
     };
     for (const [what, change] of Object.entries(changes)) {
       it(`${what} is 503 with Retry-After and changes nothing`, async () => {

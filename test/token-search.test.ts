@@ -4,6 +4,7 @@ import type { ChangeTransaction, PageOf, Position, TokenFilter, TokenRow, TokenS
 import { stateOf, type Token } from '../daemon/core/token.js';
 import { openStores, type Stores } from '../daemon/store/open.js';
 import { Migrator } from '../migrations/migrator.js';
+import { canary } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
 
 const NOW_MS = 1_800_000_000_000;
@@ -126,7 +127,7 @@ async function insertProject(tx: ChangeTransaction, id: string): Promise<void> {
     id,
     name: id,
     isActive: id !== 'idle',
-    upstreamKey: 'sk-upstream',
+    upstreamKey: canary('upstream'),
     apiKeyHint: 'ream',
     createdAtMs: NOW_MS,
     updatedAtMs: NOW_MS,

@@ -72,14 +72,16 @@ export async function leaksOf(action: () => unknown): Promise<Leak[]> {
   }
 }
 
-/** Looks for secrets in what goes to a sink. */
-export function inspect(sink: string, text: string | Uint8Array): void {
-  for (const { kind, shown } of secretsIn(text)) {
+/** Looks for secrets in what goes to a sink. @returns whether there was any, leak or not. */
+export function inspect(sink: string, text: string | Uint8Array): boolean {
+  const secrets = secretsIn(text);
+  for (const { kind, shown } of secrets) {
     const isExempt = (it: Exemption) => it.sink.test(sink) && it.secrets.includes(kind);
     if (EXEMPTIONS.some(isExempt) || permitted.some(isExempt)) continue;
     const isKnown = leaks.some((leak) => leak.sink === sink && leak.secret === shown && leak.test === test);
     if (!isKnown && leaks.length < MOST_KEPT) leaks.push({ sink, secret: shown, test });
   }
+  return secrets.length > 0;
 }
 
 /** @returns looks for secrets in what goes to a sink piece by piece. */
@@ -87,8 +89,8 @@ export function inspector(sink: string): (piece: string | Uint8Array) => void {
   let rest = '';
   return (piece) => {
     const text = rest + (typeof piece === 'string' ? piece : Buffer.from(piece).toString('latin1'));
-    inspect(sink, text);
-    rest = text.slice(-LONGEST_WRITTEN);
+    // What was found once is not to be found again with the next piece.
+    rest = inspect(sink, text) ? '' : text.slice(-LONGEST_WRITTEN);
   };
 }
 
