@@ -90,6 +90,11 @@ export function readSettings<Wanted extends Key>(sources: Sources, keys: readonl
   return settings as Pick<Settings, Wanted>;
 }
 
+/** The values that must be shown nowhere, as they were written. */
+export function secretsOf({ found }: Loaded): string[] {
+  return [...found].flatMap(([key, { text }]) => (DECLARED[key].isSecret ? text : []));
+}
+
 /** A setting's text as it may be shown. */
 export function shown(key: Key, found: Found | undefined): string | null {
   return found ? masked(DECLARED[key], found.text) : null;

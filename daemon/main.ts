@@ -2,7 +2,7 @@
 import type { Server } from 'node:http';
 import { isatty } from 'node:tty';
 import { reloaded } from '../config/reload.js';
-import { asLines, describeSettings, type Loaded, loadSettings, SettingsError } from '../config/settings.js';
+import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError } from '../config/settings.js';
 import { readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
 import { type Daemon, realClock, startDaemon } from './compose.js';
@@ -63,7 +63,7 @@ async function serve(read: () => Loaded): Promise<number> {
   const log = createLog({
     level: settings.logLevel,
     format: settings.logFormat,
-    secrets: [settings.managementToken, settings.encryptionKey?.toString('base64') ?? ''],
+    secrets: secretsOf(loaded),
     stream: process.stdout,
   });
   // Nobody reads the log any more: no reason to stop serving.

@@ -1,7 +1,14 @@
 import { expect } from 'chai';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { asLines, describeSettings, type Environment, loadSettings, SettingsError } from '../config/settings.js';
+import {
+  asLines,
+  describeSettings,
+  type Environment,
+  loadSettings,
+  secretsOf,
+  SettingsError,
+} from '../config/settings.js';
 import { canary, canaryEncryptionKey, secretsIn } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
 import { file, MANAGEMENT_TOKEN, problemsOf, problemsWith } from './support/settings.js';
@@ -240,6 +247,16 @@ describe('settings', () => {
       const described = describedWith({ ENCRYPTION_KEY: key });
       expect(described).to.include('MANAGEMENT_TOKEN=********').and.to.include('ENCRYPTION_KEY=********');
       expect(described).not.to.include(MANAGEMENT_TOKEN).and.not.to.include(key);
+    });
+
+    it('are known to the log, which masks them by value', () => {
+      const secrets = {
+        ENCRYPTION_KEY: key,
+        REDIS_PASSWORD: canary('password'),
+        DISPATCHER_API_KEY: canary('password'),
+      };
+      const loaded = loadSettings({ MANAGEMENT_TOKEN, ...secrets });
+      expect(secretsOf(loaded)).to.have.members([MANAGEMENT_TOKEN, ...Object.values(secrets)]);
     });
 
     it('are in no message when they are wrong', () => {
