@@ -118,6 +118,23 @@ describe('E: time that is up just as something happens', () => {
   });
 });
 
+// What they come to is in e-timeouts.long.ts, for Node's time cannot be moved.
+describe('E: time that is left to Node', () => {
+  const { stage, it } = staged();
+
+  it('E09 has no limit for a whole request', () => {
+    expect(stage.daemon.daemon.server.requestTimeout).to.equal(0);
+    return Promise.resolve();
+  });
+
+  it('E10 lets an idle client keep its connection longer than a load balancer does, and says so', async () => {
+    const answer = await stage.ask(stage.get());
+    const timeoutS = Number(/^timeout=(\d+)$/.exec(answer.header('keep-alive') ?? '')?.[1]);
+    expect(timeoutS).to.be.within(65, 120);
+    expect(stage.daemon.daemon.server.keepAliveTimeout).to.equal(timeoutS * SECOND_MS);
+  });
+});
+
 describe('E: connections to the upstream that are kept', () => {
   const { stage, it } = staged();
 
