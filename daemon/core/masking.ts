@@ -2,8 +2,8 @@
 
 export const MASK = '********';
 
-// Withering tokens and most providers' keys. Not the end of a word such as `task-`.
-const LOOKS_SECRET = /(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}/g;
+// Withering tokens, whatever they are glued to, and most providers' keys, which are not the end of a word such as `task-`.
+const LOOKS_SECRET = /(?:(?<![A-Za-z0-9])sk-|sk-wt-)[A-Za-z0-9_-]{8,}/g;
 
 export function withoutSecrets(text: string): string {
   return text.includes('sk-') ? text.replace(LOOKS_SECRET, MASK) : text;

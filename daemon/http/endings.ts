@@ -16,8 +16,8 @@ export const isLingering = (socket: Socket) => lingering.has(socket);
  * while, because closing at once would reset the connection and take the answer with it.
  */
 export function linger(req: IncomingMessage, clock: Clock): void {
-  if (req.complete || req.destroyed) return;
   const { socket } = req;
+  if (req.complete || req.destroyed || lingering.has(socket)) return;
   const cancel = clock.after(LINGER_MS, () => socket.destroy());
   const stop = () => {
     cancel();

@@ -26,7 +26,8 @@ export function inTurn(serve: Serve): Serve {
       queue.leave();
       // Behind the end of the one before, which Node announces in the next tick as well.
       process.nextTick(() => {
-        if (isOpen(socket)) serve(req, res, expectsContinue);
+        // Unless it was refused meanwhile: its rest could not be read.
+        if (isOpen(socket) && !res.headersSent) serve(req, res, expectsContinue);
       });
     });
   };

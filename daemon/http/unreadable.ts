@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { requestIdOf } from './credentials.js';
-import { cut, isLingering, LINGER_MS } from './endings.js';
+import { cut, isLingering, linger, LINGER_MS } from './endings.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
 import { type Proxy, REFUSAL_HEADERS } from './proxy.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
@@ -31,6 +31,9 @@ export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse'> | 
     } else if (current.headersSent) {
       cut(current); // In the middle of an answer words of ours would be taken for its body.
     } else if (!proxy?.refuse(current, refusal)) {
+      current.once('close', () => {
+        linger(current.req, clock);
+      });
       sendProblem(current, refusal, requestIdOf(current.req.headers['x-request-id']), REFUSAL_HEADERS);
     }
   };

@@ -8,6 +8,7 @@ import {
   HEADERS_TOO_LARGE,
   MALFORMED,
   METHOD_NOT_ALLOWED,
+  UNAUTHORIZED,
   URI_TOO_LONG,
   VERSION_NOT_SUPPORTED,
 } from '../support/refusals.js';
@@ -36,7 +37,8 @@ const refused = (expected: Expected): Outcome => thenRefused(served(), expected)
 const inPieces = (outcome: Outcome, refusedInPieces: Expected): Outcome => ({ ...outcome, refusedInPieces });
 const open = (outcome: Outcome): Outcome => ({ ...outcome, isClosed: false });
 const PREFLIGHT: Outcome = { ...served(), isPreflight: true };
-const BROKEN_OFF: Outcome = { ...refused(MALFORMED), isBrokenOff: true };
+const thenBrokenOff = (outcome: Outcome): Outcome => ({ ...thenRefused(outcome, MALFORMED), isBrokenOff: true });
+const BROKEN_OFF = thenBrokenOff(served());
 const INSIDE = 'GET /v1/smuggled HTTP/1.1\r\nHost: llmp.test\r\n\r\n';
 
 const CORPUS: Record<string, Outcome> = {
@@ -174,6 +176,8 @@ const CORPUS: Record<string, Outcome> = {
   'A35-post-without-a-length': served('POST /v1/echo '),
   'A37-empty-lines-before-a-request': served('GET /v1/models '),
   'A37-empty-lines-between-requests': served('GET /v1/models ', 'GET /v1/models '),
+  'A38-second-request-with-a-broken-chunk': thenBrokenOff(served('GET /v1/models ')),
+  'A38-secret-behind-letters-in-the-target': open(refused(UNAUTHORIZED)),
 };
 
 const SMALL_BYTES = 3_000;
@@ -205,16 +209,12 @@ describe('A: the corpus', () => {
     }
     expect(client.pending.toString('latin1'), 'bytes behind the last answer').to.equal('');
     const exchanges = stage.upstream.exchanges.slice(before);
-    if (outcome.isBrokenOff) {
-      expect(exchanges.length).to.be.at.most(1);
-      await exchanges[0]?.closed();
-      expect(exchanges[0]?.request.isWhole ?? false, 'whole at the upstream').to.equal(false);
-    } else {
-      const requests = exchanges.map(
-        ({ method, target, request: { body } }) => `${method} ${target} ${body.toString()}`,
-      );
-      expect(requests).to.deep.equal([...outcome.served, ...(outcome.isClosed ? [] : ['GET /v1/next '])]);
-    }
+    const broken = exchanges.splice(outcome.isBrokenOff ? outcome.served.length : Infinity);
+    expect(broken.length).to.be.at.most(1);
+    await broken[0]?.closed();
+    expect(broken[0]?.request.isWhole ?? false, 'whole at the upstream').to.equal(false);
+    const requests = exchanges.map(({ method, target, request: { body } }) => `${method} ${target} ${body.toString()}`);
+    expect(requests).to.deep.equal([...outcome.served, ...(outcome.isClosed ? [] : ['GET /v1/next '])]);
   }
 
   for (const { name, text } of corpus()) {

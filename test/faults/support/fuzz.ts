@@ -1,0 +1,146 @@
+/**
+ * Sends mutants of the corpus, many at a time, and checks the invariants behind each batch. What breaks one is looked for
+ * alone, and written to a file that can go into the corpus.
+ */
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { RawClient } from '../../support/raw.js';
+import type { ServedSocket } from '../../../daemon/http/unreadable.js';
+import { corpus, withSecret } from './corpus.js';
+import { type Mutant, mutant } from './mutations.js';
+import { expectOneReading } from './second-reader.js';
+import { Stage } from './stage.js';
+import type { Exchange } from './upstream.js';
+
+const BATCH = 250;
+const MOST_ON_ONE_STAGE = 40 * BATCH;
+const AT_ONCE = 32;
+// For something that never ends, on a machine that has other things to do.
+const HANGS_AFTER_MS = 15_000;
+const MINUTE_MS = 60_000;
+const LARGEST_UPLOAD = '20KB';
+
+export interface Fuzzed {
+  /** Requests at the upstream: mutants that nobody had anything against. */
+  forwarded: number;
+  /** The statuses of refusals. */
+  refused: Set<number>;
+}
+
+/** @throws the first mutant that breaks something, with its seed and its file. */
+export async function fuzz(seed: number, mutants: number): Promise<Fuzzed> {
+  const files = corpus();
+  const result: Fuzzed = { forwarded: 0, refused: new Set() };
+  const playBatch = async (stage: Stage, first: number) => {
+    const numbers = Array.from({ length: Math.min(BATCH, mutants - first) }, (_, i) => first + i);
+    const batch = numbers.map((number) => mutant(files, seed, number));
+    await play(stage, batch).catch(async (error: unknown) => {
+      throw await culprit(seed, numbers, error);
+    });
+    result.forwarded += stage.upstream.exchanges.length;
+    for (const { status, outcome } of stage.daemon.ended) if (outcome === 'refused') result.refused.add(status);
+  };
+  // Now and then on another stage: one keeps all its log.
+  for (let first = 0; first < mutants; first += MOST_ON_ONE_STAGE) {
+    await onStage(async (stage) => {
+      const end = Math.min(first + MOST_ON_ONE_STAGE, mutants);
+      for (let next = first; next < end; next += BATCH) await playBatch(stage, next);
+    });
+  }
+  return result;
+}
+
+async function onStage(run: (stage: Stage) => Promise<void>): Promise<void> {
+  const stage = new Stage({ env: { MAX_REQUEST_SIZE: LARGEST_UPLOAD } });
+  await stage.open();
+  try {
+    await run(stage);
+  } finally {
+    await stage.close();
+  }
+}
+
+/** All of them, and what must hold behind them. */
+async function play(stage: Stage, mutants: readonly Mutant[], atOnce = AT_ONCE): Promise<void> {
+  await stage.begin();
+  stage.clientsMisplaceSecrets = true;
+  stage.upstream.script = inManyWays();
+  const rest = [...mutants];
+  const worker = async () => {
+    for (let next = rest.shift(); next; next = rest.shift()) await send(stage, next);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  await stage.allGone();
+  // Wrong tries on /manage are counted by the minute, with a timer.
+  stage.daemon.clock.advance(2 * MINUTE_MS);
+  await stage.checkInvariants();
+  await expectOneReading(stage.upstream);
+}
+
+/** Answers with a length and without, behind the request and before its end. */
+function inManyWays(): (exchange: Exchange) => Promise<void> {
+  let answers = 0;
+  return async (exchange) => {
+    answers += 1;
+    if (answers % 8 !== 0) await exchange.whole();
+    if (answers % 3 !== 0) exchange.answer();
+    else exchange.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n');
+  };
+}
+
+async function send(stage: Stage, { text, pieces, leaves }: Mutant): Promise<void> {
+  const bytes = withSecret(text, stage.secret);
+  const client = await stage.client();
+  const size = Math.ceil(bytes.length / pieces);
+  for (let at = 0; at < bytes.length; at += size) {
+    client.send(bytes.subarray(at, at + size));
+    await turn();
+  }
+  await allDone(stage, client, bytes.length);
+  if (leaves === 'closes') client.destroy();
+  else if (leaves === 'resets') client.socket.resetAndDestroy();
+  else client.socket.end();
+}
+
+/** Waits until all of it is read, and each request that came whole is answered; or until the connection is closed. */
+async function allDone(stage: Stage, client: RawClient, bytes: number): Promise<void> {
+  const givesUpAtMs = performance.now() + HANGS_AFTER_MS;
+  let socket: ServedSocket | undefined;
+  for (let looks = 0; looks < 2 && !client.isClosed;) {
+    await turn();
+    socket ??= stage.servedIfAny(client);
+    const current = socket?._httpMessage;
+    const isDone = socket?.bytesRead === bytes && (!current || !current.req.complete);
+    looks = isDone ? looks + 1 : 0;
+    if (performance.now() > givesUpAtMs)
+      throw new Error('a request that came whole is not answered, nor its connection closed');
+  }
+}
+
+/** One that is as it should be, before and behind which the connections to the upstream are kept. */
+const ORDINARY: Mutant = {
+  text: 'GET /v1/models HTTP/1.1\r\nHost: llmp.test\r\nAuthorization: Bearer {{token}}\r\n\r\n',
+  parents: [],
+  pieces: 1,
+  leaves: 'closes',
+};
+
+/** The one of a batch that breaks something among ordinary requests. */
+async function culprit(seed: number, batch: readonly number[], cause: unknown): Promise<Error> {
+  const files = corpus();
+  for (const number of batch) {
+    const one = mutant(files, seed, number);
+    try {
+      await onStage((stage) => play(stage, [ORDINARY, one, ORDINARY], 1));
+    } catch (error) {
+      const path = join(tmpdir(), `llmp-fuzz-${seed}-${number}.http`);
+      writeFileSync(path, one.text, 'latin1');
+      const from = `from ${one.parents.join(' and ')}, sent in ${one.pieces} pieces`;
+      return new Error(`seed ${seed}, mutant ${number} (${from}) is in ${path}: ${String(error)}`, { cause: error });
+    }
+  }
+  const numbers = `${batch[0] ?? 0} to ${batch.at(-1) ?? 0}`;
+  return new Error(`seed ${seed}, mutants ${numbers} together, none alone: ${String(cause)}`, { cause });
+}
