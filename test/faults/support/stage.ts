@@ -28,6 +28,8 @@ interface Transcript {
   isKept: boolean;
   /** The client's. */
   port: number;
+  /** Of the requests, in their order: an answer to HEAD has no body. */
+  methods: () => readonly string[];
   /** The connection ended in an orderly way, which ends an answer without a length. */
   hasEnded: boolean;
 }
@@ -55,8 +57,8 @@ export class Stage {
   #tokens: WireTokenCreated[] = [];
   #upstreamEchoesSecrets = false;
   #proxied = 0;
-  /** Of each client's requests in their order, by its port: an answer to HEAD has no body. */
-  readonly #methods = new Map<number, string[]>();
+  /** Of each connection's requests in their order, by the client's port, which another client may get after it. */
+  readonly #methods = new Map<number, string[][]>();
   /** The daemon's ends of connections, with the port of the other end; null if that was gone already. */
   readonly #served = new Map<Socket, number | null>();
   /** The ports of all connections the daemon took from the kernel. */
@@ -76,8 +78,10 @@ export class Stage {
     this.daemon = await startDaemon({ upstream: this.#upstreamUrl, ...options });
     this.project = await this.daemon.createProject();
     const count = (req: IncomingMessage, res: ServerResponse) => {
-      const port = req.socket.remotePort ?? 0;
-      this.#methods.set(port, [...(this.#methods.get(port) ?? []), req.method ?? '']);
+      this.#methods
+        .get(req.socket.remotePort ?? 0)
+        ?.at(-1)
+        ?.push(req.method ?? '');
       if (!isProxied(req.url ?? '')) return;
       // One that comes in behind another begins when that is answered, unless it is refused or the connection over by then.
       const begin = () => {
@@ -100,7 +104,9 @@ export class Stage {
       .on('connection', (socket: Socket) => {
         const port = socket.remotePort ?? null;
         this.#taken.push(port);
+        if (this.#served.has(socket)) return; // Given back, by who looked at an upgrade.
         this.#served.set(socket, port);
+        if (port !== null) this.#methods.set(port, [...(this.#methods.get(port) ?? []), []]);
         socket.once('close', () => this.#served.delete(socket));
       })
       .on('drop', (dropped?: { remotePort?: number }) => this.#taken.push(dropped?.remotePort ?? null));
@@ -158,7 +164,9 @@ export class Stage {
   async client(bytes?: string | Buffer): Promise<RawClient> {
     const client = await RawClient.to(this.daemon.url);
     const port = client.socket.localPort ?? 0;
-    const transcript: Transcript = { port, bytes: Buffer.alloc(0), isKept: true, hasEnded: false };
+    const before = this.#transcripts.filter((transcript) => transcript.port === port).length;
+    const methods = () => this.#methods.get(port)?.[before] ?? [];
+    const transcript: Transcript = { port, methods, bytes: Buffer.alloc(0), isKept: true, hasEnded: false };
     client.socket.on('data', (piece: Buffer) => {
       transcript.isKept &&= transcript.bytes.length + piece.length <= MOST_KEPT;
       if (transcript.isKept) transcript.bytes = Buffer.concat([transcript.bytes, piece]);
@@ -312,7 +320,7 @@ export class Stage {
   /** I5: what a client was given is what the upstream gave, and whole only if that was whole. */
   #expectHonestAnswers(): void {
     for (const transcript of this.#transcripts.filter(({ isKept }) => isKept)) {
-      for (const answer of answersIn(transcript.bytes, this.#methods.get(transcript.port) ?? [])) {
+      for (const answer of answersIn(transcript.bytes, transcript.methods())) {
         // Only an answer that was forwarded says how long the upstream took.
         if (valuesOf(answer, 'server-timing').length === 0) continue;
         const exchange = this.#exchangeOf(valuesOf(answer, 'x-request-id').join());
