@@ -115,6 +115,16 @@ describe('A: targets and methods', () => {
     await stage.expectNothingSpent();
   });
 
+  it('A34 fields whose names could stand in for others, or for parts of an object, do not reach the upstream', async () => {
+    const names = ['Content_Length', 'X_Forwarded_For', 'Transfer_Encoding', '__proto__', 'constructor', 'prototype'];
+    const request = stage.post('hello', { 'X-A': 'b' }).replace('X-A', `${names.join(': 500\r\n')}: 500\r\nX-A`);
+    expect((await stage.ask(request)).status).to.equal(200);
+    const exchange = await stage.upstream.only();
+    for (const name of names) expect(exchange.all(name), name).to.deep.equal([]);
+    expect(exchange.all('x-a')).to.deep.equal(['b']);
+    expect(exchange.request.body.toString()).to.equal('hello');
+  });
+
   it('A28 CONNECT is 405, whatever comes behind it is not tunnelled, and the connection ends', async () => {
     const client = await stage.client(head('CONNECT evil.example:443', stage.secret));
     expectRefusal(await client.answer(), METHOD_NOT_ALLOWED);
