@@ -325,10 +325,14 @@ describe('connections to the upstream', () => {
     const realtime = new Realtime(scene.provider);
     try {
       const { client } = await realtime.begin(scene.daemon.url, scene.secret);
+      const { clock, daemon } = scene.daemon;
+      await daemon.admission.between(() => Promise.resolve());
+      const timersBefore = clock.pending;
       const waiting = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
       await scene.inFlight(2);
       waiting.destroy();
       await scene.inFlight(1);
+      await eventually('it waits no longer', () => clock.pending <= timersBefore);
       expect(await scene.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
       client.close();
       await scene.inFlight(0);

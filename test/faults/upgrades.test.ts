@@ -332,6 +332,15 @@ describe('WebSocket upgrades on the wire', () => {
       expect(await stage.onlyEnd()).to.include({ upstreamRequestId: 'of-the-upstream' });
     });
 
+    it('C32 a key that the upstream sends back with its 101 is in no record', async () => {
+      stage.upstreamEchoesSecrets = true;
+      const { client } = await joined((exchange) => {
+        exchange.switchProtocols(`X-Request-ID: ${exchange.all('authorization').join()}\r\n`);
+      });
+      client.destroy();
+      expect((await stage.onlyEnd()).upstreamRequestId).to.equal('********');
+    });
+
     it('B14 a request id of the client is used if it is harmless, on both sides', async () => {
       for (const [given, isUsed] of [
         ['my-id', true],
@@ -371,8 +380,10 @@ describe('WebSocket upgrades on the wire', () => {
 
     it('is not looked at beside an Authorization, good or bad', async () => {
       const protocols = `openai-insecure-api-key.${stage.secret}`;
-      const bad = head('GET /v1/realtime', 'sk-wt-bad', { ...WEBSOCKET, 'Sec-WebSocket-Protocol': protocols });
-      expectRefusal(await stage.ask(bad), UNAUTHORIZED);
+      for (const authorization of ['Bearer sk-wt-bad', 'Basic abc', '']) {
+        const fields = { ...WEBSOCKET, 'Sec-WebSocket-Protocol': protocols, Authorization: authorization };
+        expectRefusal(await stage.ask(head('GET /v1/realtime', null, fields)), UNAUTHORIZED);
+      }
       await stage.expectNothingSpent();
     });
 
