@@ -5,12 +5,13 @@ import type { Refusal } from '../core/refusal.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { requestIdOf } from './credentials.js';
 import { boundConnections, linger } from './endings.js';
+import { isHandshake } from './handshake.js';
 import { asRefusal, sendProblem } from './problems.js';
 import { isProxied, type Proxy, REFUSAL_HEADERS } from './proxy.js';
 import { checkExpectation, checkMessage, LARGEST_HEADERS, LONGEST_TARGET, targetNotPlain } from './shape.js';
 import { inTurn } from './turns.js';
 import { refuseUnreadable, type ServedSocket } from './unreadable.js';
-import { isHandshake, type Upgrades } from './upgrade.js';
+import type { Upgrades } from './upgrade.js';
 import { serveWithoutUpgrade } from './without-upgrade.js';
 
 export interface ServerOptions {

@@ -18,13 +18,13 @@ import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Outcome } from '../core/events.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
-import { framingOf, hasBody } from './body.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
 import { bearerOf, type Subprotocols, subprotocolsOf } from './credentials.js';
 import { endGently } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Place } from './forward.js';
-import { clientResponseHeaders, recordedId, upstreamRequestHeaders } from './headers.js';
+import { handshakeForClient, handshakeForUpstream } from './handshake.js';
+import { clientResponseHeaders, recordedId } from './headers.js';
 import { type ForwardUpgrade, malformedAnswer, type UpgradeReceiver } from './http-proxy.js';
 import { asRefusal, sendProblem } from './problems.js';
 import { REFUSAL_HEADERS } from './proxy.js';
@@ -67,19 +67,6 @@ export function createUpgrades(options: UpgradeOptions): Upgrades {
       for (const upgrade of open) upgrade.drain();
     },
   };
-}
-
-/** Whether a request is a WebSocket's handshake (RFC 6455, 4.1). Who asks for another protocol is served as if they had not. */
-export function isHandshake(req: IncomingMessage): boolean {
-  const { method, httpVersion, headers } = req;
-  const protocols = (headers.upgrade ?? '').split(',').map((name) => name.trim().toLowerCase());
-  return (
-    protocols.includes('websocket') &&
-    method === 'GET' &&
-    httpVersion === '1.1' &&
-    !hasBody(framingOf(req)) &&
-    headers.expect === undefined
-  );
 }
 
 // A client is to wait for the answer before it says more.
@@ -204,28 +191,16 @@ class Upgrade implements UpgradeReceiver {
       this.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
     });
     try {
-      const request = { target: this.req.url ?? '/', headers: this.#handshake(pass, fields), socket: this.socket };
-      this.#request = forward(request, this);
+      const headers = handshakeForUpstream(fields, this.req, {
+        upstreamKey: pass.upstreamKey,
+        requestId: this.#record.requestId,
+        loopMark: this.options.loopMark,
+        offered: this.#subprotocols.offered,
+      });
+      this.#request = forward({ target: this.req.url ?? '/', headers, socket: this.socket }, this);
     } catch (error) {
       throw new Refusal('malformed_request', 'a header field or the target cannot be forwarded', { cause: error });
     }
-  }
-
-  /** The handshake as the upstream shall see it. */
-  #handshake({ upstreamKey }: Pass, given: RequestFields): OutgoingHttpHeaders {
-    const rebuilt = upstreamRequestHeaders(given, {
-      upstreamKey,
-      requestId: this.#record.requestId,
-      loopMark: this.options.loopMark,
-    });
-    const fields = asObject(rebuilt, ['origin', 'content-length']);
-    for (const name of ['Sec-WebSocket-Key', 'Sec-WebSocket-Version', 'Sec-WebSocket-Extensions']) {
-      const value = this.req.headers[name.toLowerCase()];
-      if (value !== undefined) fields[name] = value;
-    }
-    const { offered } = this.#subprotocols;
-    if (offered.length > 0) fields['Sec-WebSocket-Protocol'] = offered.join(', ');
-    return { ...fields, connection: 'Upgrade', upgrade: 'websocket' };
   }
 
   // ---- the upstream's answer
@@ -236,7 +211,7 @@ class Upgrade implements UpgradeReceiver {
 
   accepted(answer: IncomingMessage): OutgoingHttpHeaders {
     const { socket } = this;
-    const fields = asObject(this.#clientHeaders(answer), ['content-length']);
+    const headers = handshakeForClient(this.#clientHeaders(answer));
     this.#record.status = 101;
     this.#res.detachSocket(socket);
     socket.off('data', this.#keepEarly).pause();
@@ -244,7 +219,7 @@ class Upgrade implements UpgradeReceiver {
     if (this.#earlyBytes > 0) socket.unshift(Buffer.concat(this.#early));
     this.#early = [];
     socket.setDefaultEncoding('latin1'); // Header bytes stay what they are.
-    return { ...fields, Connection: 'Upgrade', Upgrade: 'websocket' };
+    return headers;
   }
 
   joined(upstream: Socket): void {
@@ -393,20 +368,4 @@ class Upgrade implements UpgradeReceiver {
     if (this.#holdsConnection) this.options.connections.release();
     this.#holdsConnection = false;
   }
-}
-
-/** Header fields given as names and values in turn, but those left out: each name with its value, or with its values. */
-function asObject(list: readonly string[], leftOut: readonly string[]): OutgoingHttpHeaders {
-  const fields = new Map<string, [name: string, ...values: string[]]>();
-  for (let i = 0; i < list.length; i += 2) {
-    const [name = '', value = ''] = list.slice(i, i + 2);
-    const lower = name.toLowerCase();
-    if (leftOut.includes(lower)) continue;
-    const field = fields.get(lower);
-    if (field) field.push(value);
-    else fields.set(lower, [name, value]);
-  }
-  return Object.fromEntries(
-    [...fields.values()].map(([name, ...values]) => [name, values.length > 1 ? values : values[0]]),
-  );
 }

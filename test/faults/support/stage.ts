@@ -10,7 +10,7 @@ import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import { isProxied } from '../../../daemon/http/proxy.js';
 import type { Certificate } from '../../support/certificates.js';
-import { isHandshake } from '../../../daemon/http/upgrade.js';
+import { isHandshake } from '../../../daemon/http/handshake.js';
 import type { TestClock } from '../../support/clock.js';
 import { secretsIn } from '../../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
