@@ -93,6 +93,8 @@ export const headersTooLarge = () => new Refusal('headers_too_large', 'too many 
 
 function checkCoding(httpVersion: string, { transferEncoding }: RequestFields): void {
   if (transferEncoding === undefined) return;
+  // Node from 22 on says so itself.
+  if (transferEncoding === '') throw malformed('Transfer-Encoding without a coding');
   if (transferEncoding.toLowerCase() !== 'chunked') {
     throw new Refusal('transfer_coding_not_supported', 'transfer coding not supported');
   }

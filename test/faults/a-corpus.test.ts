@@ -61,7 +61,7 @@ const CORPUS: Record<string, Outcome> = {
   'A03-chunked-in-two-fields': refused(MALFORMED),
   'A03-chunked-then-identity': refused(MALFORMED),
   'A03-chunked-twice': refused(MALFORMED),
-  'A03-coding-empty': refused(CODING_NOT_SUPPORTED),
+  'A03-coding-empty': refused(MALFORMED),
   'A03-coding-folded': refused(MALFORMED),
   'A03-coding-quoted': refused(CODING_NOT_SUPPORTED),
   'A03-coding-with-comma': refused(MALFORMED),
