@@ -1,10 +1,12 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { expectRefusal, REQUEST_TIMEOUT } from '../support/refusals.js';
 import { staged } from './support/stage.js';
 import type { Exchange } from './support/upstream.js';
+
+const SLOWLY_MS = 5;
 
 describe('A: connections', () => {
   const { stage, it } = staged();
@@ -64,7 +66,7 @@ describe('A: connections', () => {
         const client = await stage.client('GET /v1/models HTTP/1.1\r\nX-Slow: ');
         while (client.pending.length === 0) {
           client.send('x');
-          await turn();
+          await sleep(SLOWLY_MS); // Not as fast as it goes: that would be too large a head before it is too late.
         }
         await expectCutOff(client);
         await stage.expectNothingSpent();
