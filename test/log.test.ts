@@ -99,7 +99,7 @@ describe('the log', () => {
     });
 
     it('leaves words alone that end as a token begins', () => {
-      expect(loggedFields({ text: 'task-wt-abcdefghijkl' }).text).to.equal('task-wt-abcdefghijkl');
+      expect(loggedFields({ text: 'task-abcdefghijkl' }).text).to.equal('task-abcdefghijkl');
     });
 
     it('leaves short words alone that happen to be a setting’s value', () => {
