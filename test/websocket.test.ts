@@ -11,9 +11,9 @@ import { WebSocket } from 'ws';
 import { TestClock } from './support/clock.js';
 import { startDaemon, UPSTREAM_KEY } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
-import { head, RawClient, startRawProvider } from './support/raw.js';
+import { ask, head, RawClient, startRawProvider } from './support/raw.js';
 import { heard, Realtime } from './support/realtime.js';
-import { expectRefusal, UNAVAILABLE, UNREACHABLE } from './support/refusals.js';
+import { expectRefusal, UNAUTHORIZED, UNAVAILABLE, UNREACHABLE } from './support/refusals.js';
 import { Scene } from './support/scene.js';
 import { writeUntilItStalls } from './support/stall.js';
 
@@ -207,6 +207,20 @@ describe('a WebSocket on /v1', () => {
         }
       });
     }
+
+    it('by a 401 when its token is revoked as it is admitted', async () => {
+      const { admission } = scene.daemon.daemon;
+      admission.admit = async (secret) => {
+        Reflect.deleteProperty(admission, 'admit');
+        const pass = await admission.admit(secret);
+        await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+        return pass;
+      };
+      const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 401 });
+      expect(realtime.conversations).to.be.empty;
+    });
 
     it('after WEBSOCKET_IDLE_TIMEOUT without a word from either side', async () => {
       const { client, socket } = await begin();
@@ -494,7 +508,21 @@ describe('what reaches a daemon that serves only /manage there', () => {
   });
 });
 
-describe('http-proxy', () => {
+describe('a daemon with pending migrations', () => {
+  it('answers 503 to a handshake', async () => {
+    const daemon = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
+    try {
+      const request = head('GET /v1/realtime', `sk-wt-${'0'.repeat(49)}`, HANDSHAKE);
+      expectRefusal(await ask(daemon.url, request), UNAVAILABLE);
+    } finally {
+      await daemon.stop();
+    }
+  });
+});
+
+describe('http-proxy', function () {
+  this.timeout(60_000); // Another process.
+
   it('calls nothing that Node warns about', async () => {
     const program = `
       import { Socket } from 'node:net';
@@ -503,11 +531,13 @@ describe('http-proxy', () => {
       const given = (util._extend = util.deprecate(Object.assign, 'util._extend is deprecated', 'DEP0060'));
       const { upgradesAt } = await import(${JSON.stringify(new URL('../daemon/http/http-proxy.js', import.meta.url))});
       if (util._extend !== given) throw new Error('it stays changed for others');
-      const fail = ({ kind }) => console.log(kind);
-      upgradesAt(new URL('http://127.0.0.1:9'))({ target: '/', headers: { upgrade: 'websocket' }, socket: new Socket() }, { fail });
+      const headers = { upgrade: 'websocket' };
+      upgradesAt(new URL('http://127.0.0.1:9'))({ target: '/', headers, socket: new Socket() }, { fail() {} });
+      console.log('called');
+      setImmediate(() => process.exit());
     `;
     const run = promisify(execFile);
     const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', program]);
-    expect({ stdout, stderr }).to.deep.equal({ stdout: 'upstream_unreachable\n', stderr: '' });
+    expect({ stdout, stderr }).to.deep.equal({ stdout: 'called\n', stderr: '' });
   });
 });

@@ -111,7 +111,7 @@ class Upgrade implements UpgradeReceiver {
     });
     socket.on('end', () => {
       if (this.#upstream) this.#awaitUpstreamsEnd();
-      else if (this.#record.outcome === null) this.#destroy('client_closed');
+      else if (!this.#isDecided()) this.#destroy('client_closed');
     });
     socket.on('close', () => {
       this.#end();
@@ -141,7 +141,7 @@ class Upgrade implements UpgradeReceiver {
       const fields = checkShape(this.req, 0);
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       const pass = await this.#admit(fields);
-      if (this.#record.outcome === null) await this.#forward(pass, fields);
+      if (!this.#isDecided()) await this.#forward(pass, fields);
     } catch (error) {
       this.#refuse(error);
     }
@@ -178,7 +178,7 @@ class Upgrade implements UpgradeReceiver {
     this.#place = connections.reserve() ?? null;
     if (this.#place) await this.#place.reached;
     this.#holdsConnection = true;
-    if (this.#record.outcome !== null) {
+    if (this.#isDecided()) {
       this.#giveConnectionBack();
       return;
     }
@@ -186,6 +186,7 @@ class Upgrade implements UpgradeReceiver {
     const waiting = admission.draw(pass);
     if (waiting) await waiting;
     if (pass.ended) throw pass.ended;
+    if (this.#isDecided()) return;
     this.#forwardedAtMs = clock.monotonic();
     this.#watch.expect(this.#settings.upstreamConnectTimeoutMs, () => {
       this.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
@@ -206,7 +207,7 @@ class Upgrade implements UpgradeReceiver {
   // ---- the upstream's answer
 
   connected(): void {
-    if (this.#record.outcome === null) this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
+    if (!this.#isDecided()) this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
   }
 
   accepted(answer: IncomingMessage): OutgoingHttpHeaders {
@@ -228,8 +229,7 @@ class Upgrade implements UpgradeReceiver {
     this.#watch.expect(this.#settings.websocketIdleTimeoutMs, () => {
       this.#destroy('timeout');
     });
-    // One piece on its way, or one taken after a while, shows that both are still there.
-    for (const side of [socket, upstream]) side.on('data', this.#onPiece).on('drain', this.#onPiece);
+    for (const side of [socket, upstream]) side.on('data', this.#onPiece);
     upstream.on('close', () => {
       endGently(socket, this.options.clock);
     });
@@ -288,7 +288,7 @@ class Upgrade implements UpgradeReceiver {
   }
 
   fail(refusal: Refusal): void {
-    if (this.#record.outcome !== null) return;
+    if (this.#isDecided()) return;
     if (this.#record.status === null) {
       this.#refuse(refusal);
     } else {
@@ -316,8 +316,13 @@ class Upgrade implements UpgradeReceiver {
 
   // ---- the other ends
 
+  /** Gone, refused or cut: nothing is begun for it any more. */
+  #isDecided(): boolean {
+    return this.#record.outcome !== null;
+  }
+
   #refuse(error: unknown): void {
-    if (this.#record.outcome !== null) return;
+    if (this.#isDecided()) return;
     const refusal = asRefusal(error);
     this.#record.refused(refusal);
     this.#watch.end();
@@ -337,7 +342,7 @@ class Upgrade implements UpgradeReceiver {
   }
 
   #cutShort(outcome: Outcome, refusal: Refusal): void {
-    if (this.#record.outcome !== null) return;
+    if (this.#isDecided()) return;
     if (this.#record.status === null) this.#refuse(refusal);
     else this.#destroy(outcome);
     this.#record.outcome = outcome;

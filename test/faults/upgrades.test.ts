@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Authority } from '../support/certificates.js';
+import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { takeDatabaseAway } from '../support/outage.js';
 import { nameAddresses, trust } from '../support/names.js';
 import { chunk, type Fields, head, LAST_CHUNK, type RawAnswer, type RawClient } from '../support/raw.js';
 import {
@@ -12,6 +14,7 @@ import {
   HEADERS_TOO_LARGE,
   KEY_REJECTED,
   LIMIT_REACHED,
+  LOOP_DETECTED,
   MALFORMED,
   PROJECT_INACTIVE,
   UNAUTHORIZED,
@@ -330,6 +333,14 @@ describe('WebSocket upgrades on the wire', () => {
       }
       client.destroy();
       expect(await stage.onlyEnd()).to.include({ upstreamRequestId: 'of-the-upstream' });
+    });
+
+    it('B11 that has been here before is refused, and marked when it leaves', async () => {
+      const { exchange } = await joined();
+      const [mark = ''] = exchange.all('cdn-loop');
+      expectRefusal(await stage.ask(handshake({ 'CDN-Loop': `other, ${mark}` })), LOOP_DETECTED);
+      expect(stage.upstream.exchanges).to.have.lengthOf(1);
+      expect(await stage.uses()).to.equal(1);
     });
 
     it('C32 a key that the upstream sends back with its 101 is in no record', async () => {
@@ -677,6 +688,26 @@ describe('WebSocket upgrades on the wire', () => {
     }
   });
 
+  it('D04 a client that leaves while the database is asked spends nothing, and holds nothing', async () => {
+    stage.daemon.clock.advance(60 * SECOND_MS); // What is remembered is read again.
+    let proceed: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      proceed = resolve;
+    });
+    const slow = takeDatabaseAway(stage.daemon, (reach) => gate.then(reach));
+    try {
+      const client = await stage.client(handshake());
+      await eventually('the database is asked', () => slow.attempts > 0);
+      client.destroy();
+      expect(await stage.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+    } finally {
+      slow.end();
+      proceed();
+    }
+    await stage.inFlight(0);
+    await stage.expectNothingSpent();
+  });
+
   describe('a connection of which one side has ended', () => {
     /** Its own half is not ended when the other side ends. @returns when that has. */
     const staysOpen = ({ socket }: Exchange) => once(socket.removeAllListeners('end'), 'end');
@@ -779,6 +810,43 @@ describe('WebSocket upgrades on the wire', () => {
     }
     await eventually('all are over', () => stage.daemon.ended.length >= ROUNDS);
     expect(new Set(stage.daemon.ended.map(({ outcome }) => outcome)).size, 'ways to end').to.be.greaterThan(1);
+  });
+});
+
+describe('a WebSocket that its upstream has ended', () => {
+  // It stands still: what does not end by itself does not end.
+  const { stage, it } = staged({ clock: new TestClock({ standsStill: true }) });
+
+  async function ended(): Promise<{ client: RawClient; exchange: Exchange }> {
+    stage.upstream.script = (exchange) => {
+      exchange.switchProtocols();
+      exchange.send(BYTES);
+    };
+    const client = await stage.client(head('GET /v1/realtime', stage.secret, WEBSOCKET));
+    expect((await client.answer()).status).to.equal(101);
+    const exchange = await stage.upstream.only();
+    client.socket.allowHalfOpen = true;
+    client.socket.removeAllListeners('end');
+    const heard = once(client.socket, 'end');
+    exchange.fin();
+    await heard;
+    expect(client.pending.equals(BYTES)).to.equal(true);
+    return { client, exchange };
+  }
+
+  it('is over as soon as the client ends it too, whatever that had still to say', async () => {
+    const { client } = await ended();
+    client.send(BYTES);
+    expect(stage.daemon.ended).to.be.empty;
+    client.socket.end();
+    expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
+  });
+
+  it('is over after a while though the client does not end it', async () => {
+    await ended();
+    expect(stage.daemon.ended).to.be.empty;
+    stage.daemon.clock.advance(2 * SECOND_MS);
+    expect(await stage.onlyEnd()).to.include({ status: 101, outcome: 'ok' });
   });
 });
 
