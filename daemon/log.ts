@@ -57,6 +57,8 @@ export interface AdjustableLog extends Log {
   level: LogLevel;
 }
 
+const SEVERITY: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
+
 export function createLog({ level, format, secrets, stream }: LogOptions): AdjustableLog {
   const mask = masker(secrets);
   const masked = winston.format((info) => Object.assign(info, mask({ ...info })));
@@ -71,11 +73,12 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Adjus
     ),
     transports: [new winston.transports.Stream({ stream, eol: '\n' })],
   });
+  let current = level;
   const at =
     (name: LogLevel): Log[LogLevel] =>
     (message, fields) => {
-      // Winston does most of its work before it looks at the level; the proxy logs each request at debug.
-      if (logger.isLevelEnabled(name)) logger.log(name, message, fields);
+      // Winston does most of its work before it looks at the level, and asks each transport too; the proxy logs each request at debug.
+      if (SEVERITY[name] <= SEVERITY[current]) logger.log(name, message, fields);
     };
   return {
     debug: at('debug'),
@@ -83,10 +86,10 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Adjus
     warn: at('warn'),
     error: at('error'),
     get level() {
-      return logger.level as LogLevel;
+      return current;
     },
     set level(next) {
-      logger.level = next;
+      logger.level = current = next;
     },
   };
 }

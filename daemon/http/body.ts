@@ -14,11 +14,11 @@ export type RequestBody = Buffer | AsyncIterable<Buffer> | null;
 
 /** Who is waited for while a body comes from the client and goes to the upstream. */
 export interface Turns {
-  client(): void;
+  waitForClient(): void;
   /** Something has come from the client. */
   received(bytes: number): void;
-  upstream(): void;
-  nobody(): void;
+  waitForUpstream(): void;
+  waitForNobody(): void;
 }
 
 type Framing = Pick<RequestFields, 'contentLength' | 'transferEncoding'>;
@@ -39,16 +39,17 @@ export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
 
 /** The whole body. @throws {ClientGone} */
 export function holdBody(req: IncomingMessage, turns: Turns): Promise<Buffer> {
-  turns.client();
+  turns.waitForClient();
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     req.on('data', (piece: Buffer) => {
       pieces.push(piece);
+      if (req.complete) return;
       turns.received(piece.length);
-      turns.client();
+      turns.waitForClient();
     });
     req.on('end', () => {
-      turns.nobody();
+      turns.waitForNobody();
       const [first] = pieces;
       resolve(pieces.length === 1 && first ? first : Buffer.concat(pieces));
     });
@@ -68,7 +69,7 @@ export async function streamBody(req: IncomingMessage, maxBytes: number, turns: 
   // Not destroyed on return: that would take the connection, and with it an early answer.
   const pieces = req.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
   const next: Next = async () => {
-    turns.client();
+    turns.waitForClient();
     const piece = await pieces.next();
     turns.received(piece.value?.length ?? 0);
     return piece;
@@ -78,7 +79,7 @@ export async function streamBody(req: IncomingMessage, maxBytes: number, turns: 
   } catch {
     throw new ClientGone();
   } finally {
-    turns.nobody();
+    turns.waitForNobody();
   }
 }
 
@@ -90,8 +91,8 @@ async function* within(maxBytes: number, first: Piece, next: Next, turns: Turns)
   for (let piece = first; !piece.done; piece = await next()) {
     bytes += piece.value.length;
     if (bytes > maxBytes) throw bodyTooLarge();
-    turns.upstream();
+    turns.waitForUpstream();
     yield piece.value;
   }
-  turns.upstream();
+  turns.waitForUpstream();
 }

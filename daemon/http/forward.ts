@@ -113,15 +113,17 @@ export class Forwarder {
       },
       connection,
       receiver,
-      (isAlive) => {
-        // One that was lost is taken last: it would have to be opened anew.
-        if (isAlive) this.#idle.push(connection);
-        else this.#idle.unshift(connection);
-        this.release();
-      },
+      this,
     );
     forwarding.start();
     return forwarding;
+  }
+
+  /** @param isAlive one that was lost is taken last: it would have to be opened anew. */
+  giveBack(connection: Connection, isAlive: boolean): void {
+    if (isAlive) this.#idle.push(connection);
+    else this.#idle.unshift(connection);
+    this.release();
   }
 
   #open(): Connection {
@@ -154,7 +156,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     private readonly request: Dispatcher.DispatchOptions,
     private readonly connection: Connection,
     private readonly receiver: Receiver,
-    private readonly giveBack: (isAlive: boolean) => void,
+    private readonly forwarder: Pick<Forwarder, 'giveBack'>,
   ) {}
 
   start(): void {
@@ -251,7 +253,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   #over(isAlive: boolean): void {
     this.#isOver = true;
-    this.giveBack(isAlive);
+    this.forwarder.giveBack(this.connection, isAlive);
   }
 
   #end(): void {

@@ -89,7 +89,8 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
 
   list.push('X-PROXY-CACHE', 'miss', 'X-Request-ID', facts.requestId);
   if (upstreamRequestId !== null) list.push('X-Upstream-Request-ID', upstreamRequestId);
-  for (const [name, value] of Object.entries(facts.cors)) {
+  for (const name in facts.cors) {
+    const value = facts.cors[name] ?? '';
     if (name === 'Vary') vary += `${value}, `;
     else list.push(name, value);
   }

@@ -87,10 +87,12 @@ const sendWaiting = (exchange: Exchange) => {
 };
 
 /** One request and its answer. */
-class Exchange extends Member implements Receiver {
+class Exchange extends Member implements Receiver, Turns {
   readonly #settings: ProxySettings;
   readonly #record: RequestRecord;
   readonly #watch: Watch;
+  #patience: Patience | null = null;
+  #isClientsTurn = false;
   #place: Place | null = null;
   #forwarding: Forwarding | null = null;
   #forwardedAtMs = 0;
@@ -113,7 +115,7 @@ class Exchange extends Member implements Receiver {
     });
   }
 
-  // It waits only where there is something to wait for: each `await` costs, and lets others in between.
+  // It waits only where there is something to wait for: each `await` costs, and lets others in between the checks and the forwarding.
   async run(): Promise<void> {
     try {
       const fields = checkShape(this.req, this.#settings.maxRequestBytes);
@@ -129,7 +131,19 @@ class Exchange extends Member implements Receiver {
       this.#enter(pass);
       const arriving = this.#body(fields);
       const body = arriving instanceof Promise ? await arriving : arriving;
-      await this.#forward(pass, fields, body);
+      this.#place = this.options.forwarder.reserve() ?? null;
+      if (this.#place) await this.#place.reached;
+      try {
+        // Gone or refused while its body arrived or it waited for a connection: nothing is spent on it any more.
+        if (this.#isOver()) throw new ClientGone();
+        const waitingForUnit = this.options.admission.draw(pass);
+        if (waitingForUnit) await waitingForUnit;
+        if (pass.ended) throw pass.ended;
+      } catch (error) {
+        this.options.forwarder.release();
+        throw error;
+      }
+      this.#forward(pass, fields, body);
     } catch (error) {
       this.#refuse(error);
     }
@@ -163,46 +177,33 @@ class Exchange extends Member implements Receiver {
   #body(fields: RequestFields): RequestBody | Promise<RequestBody> {
     if (!hasBody(fields)) return null;
     if (this.expectsContinue) this.res.writeContinue();
-    const { clientBodyTimeoutMs, requestTimeoutMs, maxRequestBytes } = this.#settings;
-    const watch = this.#watch;
-    const patience = new Patience(clientBodyTimeoutMs, this.options.clock);
-    const refuseLate = () => {
-      this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
-    };
-    const turns: Turns = {
-      client: () => {
-        watch.expect(patience.begin(), refuseLate);
-      },
-      received: (bytes) => {
-        patience.received(bytes);
-      },
-      upstream: () => {
-        watch.expect(requestTimeoutMs, this.#onUpstreamSilence);
-      },
-      nobody: () => {
-        watch.rest();
-      },
-    };
-    return isHeld(fields) ? holdBody(this.req, turns) : streamBody(this.req, maxRequestBytes, turns);
+    const { clientBodyTimeoutMs, maxRequestBytes } = this.#settings;
+    this.#patience = new Patience(clientBodyTimeoutMs, this.options.clock);
+    return isHeld(fields) ? holdBody(this.req, this) : streamBody(this.req, maxRequestBytes, this);
   }
 
-  async #forward(pass: Pass, fields: RequestFields, body: RequestBody): Promise<void> {
-    const { admission, forwarder, clock, loopMark } = this.options;
-    this.#place = forwarder.reserve() ?? null;
-    if (this.#place) await this.#place.reached;
-    try {
-      // Gone or refused while its body arrived or it waited for a connection: nothing is spent on it any more.
-      if (this.#isOver()) throw new ClientGone();
-      // Without an `await` when there is nothing to wait for: then nothing comes between the checks and the forwarding.
-      const waitingForUnit = admission.draw(pass);
-      if (waitingForUnit) await waitingForUnit;
-      if (pass.ended) throw pass.ended;
-    } catch (error) {
-      forwarder.release();
-      throw error;
-    }
+  waitForClient(): void {
+    this.#isClientsTurn = true;
+    this.#watch.expect(this.#patience?.begin() ?? 0, this.#onSilence);
+  }
+
+  received(bytes: number): void {
+    this.#patience?.received(bytes);
+  }
+
+  waitForUpstream(): void {
+    this.#isClientsTurn = false;
+    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
+  }
+
+  waitForNobody(): void {
+    this.#watch.rest();
+  }
+
+  #forward(pass: Pass, fields: RequestFields, body: RequestBody): void {
+    const { forwarder, clock, loopMark } = this.options;
     this.#forwardedAtMs = clock.monotonic();
-    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onUpstreamSilence);
+    this.waitForUpstream();
     this.#forwarding = forwarder.forward(
       {
         method: this.req.method ?? 'GET',
@@ -224,7 +225,7 @@ class Exchange extends Member implements Receiver {
     const pass = this.#record.pass;
     if (!pass) throw new Error('an answer without a pass');
     const now = this.options.clock.monotonic();
-    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onUpstreamSilence);
+    this.waitForUpstream();
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
       status,
       requestId: this.#record.requestId,
@@ -292,9 +293,10 @@ class Exchange extends Member implements Receiver {
     }
   }
 
-  readonly #onUpstreamSilence = () => {
+  readonly #onSilence = () => {
+    if (this.#isClientsTurn) this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
     // If it is the client that takes nothing, nobody is there to be told.
-    if (this.res.writableNeedDrain) this.#destroy('client_closed');
+    else if (this.res.writableNeedDrain) this.#destroy('client_closed');
     else this.fail(new Refusal('upstream_timeout', 'upstream timed out'));
   };
 

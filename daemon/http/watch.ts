@@ -20,7 +20,7 @@ export class Watch {
     this.#limitMs = limitMs;
     this.#onSilence = onSilence;
     this.touch();
-    if (this.#lastMs + limitMs < this.#firesAtMs) this.#arm(limitMs);
+    if (this.#lastMs + limitMs < this.#firesAtMs) this.#arm(this.#lastMs, limitMs);
   }
 
   touch(): void {
@@ -39,15 +39,16 @@ export class Watch {
     this.#cancel = null;
   }
 
-  #arm(afterMs: number): void {
+  #arm(nowMs: number, afterMs: number): void {
     this.#cancel?.();
-    this.#firesAtMs = this.clock.monotonic() + afterMs;
+    this.#firesAtMs = nowMs + afterMs;
     this.#cancel = this.clock.after(afterMs, () => {
       this.#cancel = null;
       this.#firesAtMs = Infinity;
-      const restMs = this.#lastMs + this.#limitMs - this.clock.monotonic();
+      const now = this.clock.monotonic();
+      const restMs = this.#lastMs + this.#limitMs - now;
       if (restMs <= 0) this.#onSilence();
-      else if (restMs < Infinity) this.#arm(restMs);
+      else if (restMs < Infinity) this.#arm(now, restMs);
     });
   }
 }
