@@ -44,6 +44,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_LENGTH = 43; // 62^43 > 2^256
 const CHECKSUM_LENGTH = 6;
 const CHECKED_LENGTH = PREFIX.length + RANDOM_LENGTH;
+export const SECRET_LENGTH = CHECKED_LENGTH + CHECKSUM_LENGTH;
 const SHAPE = /^sk-wt-[0-9A-Za-z]{49}$/;
 
 /** A new secret: `sk-wt-`, 256 random bits in base62, and the CRC-32 of all before it in base62. */
@@ -52,7 +53,7 @@ export function mintSecret(): string {
   return checked + base62(BigInt(crc32(checked, checked.length)), CHECKSUM_LENGTH);
 }
 
-/** Whether `text` can be a secret at all. A typo, or a scanner's guess, fails here and never reaches a look-up. */
+/** Whether `text` can be a secret at all: neither a typo nor a guess is. */
 export function isWellFormedSecret(text: string): boolean {
   if (!SHAPE.test(text)) return false;
   let rest = crc32(text, CHECKED_LENGTH);

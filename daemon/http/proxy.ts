@@ -18,7 +18,7 @@ import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusa
 import { InFlight, Member } from '../core/in-flight.js';
 import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
-import { bearerOf } from './credentials.js';
+import { bearerOf, rememberedDigest } from './credentials.js';
 import { closeGently, cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
@@ -27,7 +27,7 @@ import { Patience } from './patience.js';
 import { asRefusal, sendProblem } from './problems.js';
 import { type RecordOptions, RequestRecord } from './record.js';
 import { checkExpectation, checkShape } from './shape.js';
-import { Watch } from './watch.js';
+import { Watch, Watches } from './watch.js';
 
 type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
@@ -57,9 +57,10 @@ export interface Proxy {
 
 export function createProxy(options: ProxyOptions): Proxy {
   const inFlight = new InFlight<Exchange>();
+  const watches = new Watches(options.clock);
   return {
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, req, res, expectsContinue, inFlight);
+      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, watches);
       inFlight.add(exchange);
       void exchange.run();
     },
@@ -78,9 +79,6 @@ export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 
 /** What every refusal on /v1 carries. */
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
-
-// Up to here Node writes a text from the stack, without a buffer of its own.
-const LARGEST_JOINED = 8 * 1024;
 
 const sendWaiting = (exchange: Exchange) => {
   exchange.sendWaiting();
@@ -105,11 +103,12 @@ class Exchange extends Member implements Receiver, Turns {
     private readonly res: ServerResponse,
     private readonly expectsContinue: boolean,
     private readonly inFlight: InFlight<Exchange>,
+    watches: Watches,
   ) {
     super();
     this.#settings = options.live.current;
     this.#record = new RequestRecord(options, req);
-    this.#watch = new Watch(options.clock);
+    this.#watch = new Watch(watches);
     res.on('close', () => {
       this.#close();
     });
@@ -153,7 +152,7 @@ class Exchange extends Member implements Receiver, Turns {
     if (!this.options.isServing()) throw unavailable();
     const secret = bearerOf(fields.authorization);
     if (secret === null) throw unauthorized();
-    return this.options.admission.admit(secret);
+    return this.options.admission.admit(secret, rememberedDigest(secret, this.req.socket));
   }
 
   #enter(pass: Pass): void {
@@ -191,9 +190,9 @@ class Exchange extends Member implements Receiver, Turns {
     this.#patience?.received(bytes);
   }
 
-  waitForUpstream(): void {
+  waitForUpstream(nowMs?: number): void {
     this.#isClientsTurn = false;
-    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
+    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence, nowMs);
   }
 
   waitForNobody(): void {
@@ -203,7 +202,7 @@ class Exchange extends Member implements Receiver, Turns {
   #forward(pass: Pass, fields: RequestFields, body: RequestBody): void {
     const { forwarder, clock, loopMark } = this.options;
     this.#forwardedAtMs = clock.monotonic();
-    this.waitForUpstream();
+    this.waitForUpstream(this.#forwardedAtMs);
     this.#forwarding = forwarder.forward(
       {
         method: this.req.method ?? 'GET',
@@ -225,7 +224,7 @@ class Exchange extends Member implements Receiver, Turns {
     const pass = this.#record.pass;
     if (!pass) throw new Error('an answer without a pass');
     const now = this.options.clock.monotonic();
-    this.waitForUpstream();
+    this.waitForUpstream(now);
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
       status,
       requestId: this.#record.requestId,
@@ -245,11 +244,11 @@ class Exchange extends Member implements Receiver, Turns {
   }
 
   data(piece: Buffer): boolean {
-    this.#watch.touch();
     if (this.#isHeadWaiting && this.#firstPiece === null) {
       this.#firstPiece = piece;
       return true;
     }
+    this.#watch.touch();
     this.sendWaiting();
     if (this.res.write(piece)) return true;
     this.res.once('drain', () => {
@@ -263,11 +262,10 @@ class Exchange extends Member implements Receiver, Turns {
     const piece = this.#firstPiece;
     this.#record.answered();
     if (!this.req.complete) closeGently(this.req);
-    if (this.#isHeadWaiting && piece !== null && piece.length <= LARGEST_JOINED) {
+    if (this.#isHeadWaiting && piece !== null) {
       this.#isHeadWaiting = false;
       this.#firstPiece = null;
-      // As text, each character one byte, Node makes one write of head and body, which is a good part of the way's cost.
-      this.res.end(piece.toString('latin1'), 'latin1');
+      this.res.end(piece); // One write with the head.
     } else {
       this.sendWaiting();
       this.res.end();

@@ -30,7 +30,7 @@ import { asRefusal, sendProblem } from './problems.js';
 import { REFUSAL_HEADERS } from './proxy.js';
 import { type RecordOptions, RequestRecord } from './record.js';
 import { checkShape } from './shape.js';
-import { Watch } from './watch.js';
+import { Watch, Watches } from './watch.js';
 
 type UpgradeSettings = CorsSettings &
   Pick<Settings, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
@@ -57,9 +57,10 @@ export interface Upgrades {
 
 export function createUpgrades(options: UpgradeOptions): Upgrades {
   const open = new Set<Upgrade>();
+  const watches = new Watches(options.clock);
   return {
     handle(req, socket, early) {
-      const upgrade = new Upgrade(options, req, socket, () => open.delete(upgrade));
+      const upgrade = new Upgrade(options, req, socket, watches, () => open.delete(upgrade));
       open.add(upgrade);
       void upgrade.run(early);
     },
@@ -97,13 +98,14 @@ class Upgrade implements UpgradeReceiver {
     private readonly options: UpgradeOptions,
     private readonly req: IncomingMessage,
     private readonly socket: Socket,
+    watches: Watches,
     private readonly onClose: () => void,
   ) {
     this.#settings = options.live.current;
     this.#cors = corsFields(this.#settings, req);
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
     this.#record = new RequestRecord(options, req);
-    this.#watch = new Watch(options.clock);
+    this.#watch = new Watch(watches);
     this.#res = this.#response();
     socket.on('error', (error) => {
       this.#record.cause ??= error;

@@ -162,7 +162,7 @@ describe('B: the headers to the upstream', () => {
       const { requestId } = await stage.upstream.only();
       expect(answer.all('x-request-id')).to.deep.equal([requestId]);
       if (isKept) expect(requestId).to.equal(ids);
-      else expect(requestId).to.match(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+      else expect(requestId).to.match(/^[0-9a-f]{32}$/);
       expect(await stage.onlyEnd()).to.include({ requestId });
     });
   }
@@ -178,7 +178,7 @@ describe('B: the headers to the upstream', () => {
       const client = await stage.client(stage.get({ 'X-Request-ID': id }));
       const answer = await client.answer();
       expectRefusal(answer, MALFORMED);
-      expect(answer.header('x-request-id')).to.match(/^[0-9a-f-]{36}$/);
+      expect(answer.header('x-request-id')).to.match(/^[0-9a-f]{32}$/);
       await stage.expectNothingSpent();
     });
   }

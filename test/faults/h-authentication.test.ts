@@ -100,6 +100,28 @@ describe('H: who may pass', () => {
       });
     }
 
+    it('H01 one connection may bear the requests of several clients: each goes by the secret that it bears itself', async () => {
+      const [one, other] = [await stage.issue(), await stage.issue()];
+      const client = await stage.client();
+      const ask = async (secret: string) => {
+        client.send(head('GET /v1/models', null, { Authorization: `Bearer ${secret}` }));
+        return client.answer();
+      };
+      const changedAt = (at: number) =>
+        one.token.slice(0, at) + (one.token[at] === 'x' ? 'y' : 'x') + one.token.slice(at + 1);
+      for (const { token } of [one, one, other, one, other, other]) expect((await ask(token)).status).to.equal(200);
+      for (const wrong of [changedAt(6), changedAt(30), changedAt(54), one.token.slice(0, -1)]) {
+        expect((await ask(one.token)).status).to.equal(200);
+        expectRefusal(await ask(wrong), UNAUTHORIZED);
+      }
+      await revoke(one);
+      expectRefusal(await ask(one.token), UNAUTHORIZED);
+      expect((await ask(other.token)).status).to.equal(200);
+      expectRefusal(await ask(one.token), UNAUTHORIZED);
+      client.destroy();
+      expect([await stage.uses(one), await stage.uses(other)]).to.deep.equal([7, 4]);
+    });
+
     for (const [what, fields, start] of [
       ['the query', () => ({}), () => `GET /v1/models?api_key=${stage.secret}&access_token=${stage.secret}`],
       ['the path', () => ({}), () => `GET /v1/${stage.secret}`],
