@@ -26,6 +26,10 @@ export class Account {
   wantsUnits = false;
   /** Whether the next tick shall give the unspent units back. */
   givesBack = false;
+  /** Uses in the time between two ticks, as last seen. */
+  pace = 0;
+  /** When its uses were last collected (monotonic). */
+  collectedAtMs = -Infinity;
   /** Units the database had left to give when last heard of. */
   left = 0;
   /** Until then (monotonic) the database need not be asked: it had none left. */
@@ -115,13 +119,17 @@ export class Pass extends Member {
   }
 }
 
-const MOST_LEASED = 256;
+const USUALLY_LEASED = 256;
 const SHARE_OF_REST = 16;
+// Of what a busy token may have beyond the usual: a small share of much.
+const SHARE_OF_MUCH = 256;
 
 /**
  * How many units an instance may hold of a cap of which `left` are free: few when few are left, so that
- * what a kill costs, and what other instances cannot have, stays a small share.
+ * what a kill costs, and what other instances cannot have, stays a small share. A token that uses up more between two ticks may hold
+ * what it uses in that time, so that it is written no more often than an unlimited one.
  */
-export function leaseTarget(left: number): number {
-  return Math.max(1, Math.min(MOST_LEASED, Math.floor(left / SHARE_OF_REST)));
+export function leaseTarget(left: number, pace = 0): number {
+  const most = Math.max(USUALLY_LEASED, Math.min(pace, left / SHARE_OF_MUCH));
+  return Math.max(1, Math.floor(Math.min(most, left / SHARE_OF_REST)));
 }

@@ -132,7 +132,7 @@ export class Settlement {
   }
 
   #refillAhead(account: Account): void {
-    const target = leaseTarget(account.left);
+    const target = leaseTarget(account.left, account.pace);
     // Single units are never fetched ahead: near the cap an unused one might be the last.
     if (target > 1 && account.left > 0 && account.units < target * REFILL_BELOW && account.taking === 0) {
       this.#askFor(account);
@@ -197,7 +197,7 @@ export class Settlement {
       seq: this.#seq + 1,
       nowMs: this.#clock.now(),
       accounts,
-      rows: accounts.map(rowOf),
+      rows: accounts.map((account) => rowOf(account, this.#clock.monotonic())),
     };
   }
 
@@ -230,9 +230,12 @@ export class Settlement {
 }
 
 /** Moves what an account has for the tick out of it. */
-function rowOf(account: Account): TickRow {
+function rowOf(account: Account, nowMs: number): TickRow {
+  account.pace = (account.uses / Math.max(1, nowMs - account.collectedAtMs)) * TICK_EVERY_MS;
+  account.collectedAtMs = nowMs;
   const giveBack = account.givesBack ? account.units : 0;
-  const take = account.wantsUnits && giveBack === 0 ? Math.max(0, leaseTarget(account.left) - account.units) : 0;
+  const take =
+    account.wantsUnits && giveBack === 0 ? Math.max(0, leaseTarget(account.left, account.pace) - account.units) : 0;
   const row = {
     tokenId: account.tokenId,
     uses: account.uses,

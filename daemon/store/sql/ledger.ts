@@ -25,8 +25,8 @@ export class SqlLedger implements Ledger {
       if (advanced !== 1) throw new StoreUnavailable(`tick ${tick.seq} is not the next of this instance`);
       const reports = new Map<string, TakeReport>();
       for (const row of tick.rows) {
-        const granted = await settle(tx, tick.instanceId, row);
-        if (row.take > 0) reports.set(row.tokenId, { granted, left: await leftOf(tx, row.tokenId) });
+        const report = await settle(tx, tick.instanceId, row);
+        if (row.take > 0) reports.set(row.tokenId, report);
       }
       return reports;
     });
@@ -58,32 +58,37 @@ async function bury(tx: Connection, instanceId: string): Promise<void> {
   await tx.execute('DELETE FROM instances WHERE id = $instanceId', { instanceId });
 }
 
-/**
- * Writes what was used and given back, and takes what is asked for, or as much of it as the cap still allows.
- *
- * @returns the units granted.
- */
-async function settle(tx: Connection, instanceId: string, row: TickRow): Promise<number> {
+/** Writes what was used and given back, and takes what is asked for, or as much of it as the cap still allows. */
+async function settle(tx: Connection, instanceId: string, row: TickRow): Promise<TakeReport> {
   let granted = row.take;
-  while (!(await settleToken(tx, row, granted))) {
+  let left = await settleToken(tx, row, granted);
+  while (left === null) {
     granted = Math.max(0, Math.min(granted - 1, await leftOf(tx, row.tokenId)));
+    left = await settleToken(tx, row, granted);
   }
   await settleLease(tx, instanceId, row, granted);
-  return granted;
+  return { granted, left };
 }
 
-/** The one statement on which the cap hangs. @returns false when the cap has no room for `take` more. */
-async function settleToken(tx: Connection, row: TickRow, take: number): Promise<boolean> {
+/** The one statement on which the cap hangs. @returns the units still left; null when the cap has no room for `take` more. */
+async function settleToken(tx: Connection, row: TickRow, take: number): Promise<number | null> {
   const { tokenId, uses, hits, giveBack, lastUsedAtMs } = row;
-  const settled = await tx.execute(
+  const [settled] = await tx.select<Left>(
     `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
        last_used_at = MAX(last_used_at, $lastUsedAtMs), reserved = reserved - $giveBack + $take
-     WHERE id = $tokenId AND ($take = 0 OR reserved - $giveBack + $take <= max_requests)`,
+     WHERE id = $tokenId AND ($take = 0 OR reserved - $giveBack + $take <= max_requests)
+     RETURNING max_requests - reserved AS units`,
     { tokenId, uses, hits, giveBack, take, lastUsedAtMs },
   );
-  if (settled === 0 && take === 0) throw new StoreUnavailable('a token that was used is not in the database');
-  return settled === 1;
+  if (!settled && take === 0) throw new StoreUnavailable('a token that was used is not in the database');
+  return settled ? unitsOf(settled) : null;
 }
+
+interface Left {
+  units: number | string;
+}
+
+const unitsOf = ({ units }: Left) => Math.max(0, Number(units));
 
 async function settleLease(tx: Connection, instanceId: string, row: TickRow, granted: number): Promise<void> {
   const spent = (row.leased ? row.uses : 0) + row.giveBack;
@@ -103,9 +108,8 @@ async function settleLease(tx: Connection, instanceId: string, row: TickRow, gra
 }
 
 async function leftOf(tx: Connection, tokenId: string): Promise<number> {
-  const [row] = await tx.select<{ units: number | string }>(
-    'SELECT max_requests - reserved AS units FROM tokens WHERE id = $tokenId',
-    { tokenId },
-  );
-  return Math.max(0, Number(row?.units ?? 0));
+  const [row] = await tx.select<Left>('SELECT max_requests - reserved AS units FROM tokens WHERE id = $tokenId', {
+    tokenId,
+  });
+  return row ? unitsOf(row) : 0;
 }
