@@ -37,25 +37,20 @@ export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
   return transferEncoding !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
 
-/** The whole body. @throws {ClientGone} */
-export function holdBody(req: IncomingMessage, turns: Turns): Promise<Buffer> {
+/** Hands over the whole body once it is there; nothing if the client leaves before. */
+export function holdBody(req: IncomingMessage, turns: Turns, onWhole: (body: Buffer) => void): void {
+  const pieces: Buffer[] = [];
   turns.waitForClient();
-  return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = [];
-    req.on('data', (piece: Buffer) => {
-      pieces.push(piece);
-      if (req.complete) return;
-      turns.received(piece.length);
-      turns.waitForClient();
-    });
-    req.on('end', () => {
-      turns.waitForNobody();
-      const [first] = pieces;
-      resolve(pieces.length === 1 && first ? first : Buffer.concat(pieces));
-    });
-    req.on('error', () => {
-      reject(new ClientGone());
-    });
+  req.on('data', (piece: Buffer) => {
+    pieces.push(piece);
+    if (req.complete) return;
+    turns.received(piece.length);
+    turns.waitForClient();
+  });
+  req.on('end', () => {
+    turns.waitForNobody();
+    const [first] = pieces;
+    onWhole(pieces.length === 1 && first ? first : Buffer.concat(pieces));
   });
 }
 

@@ -13,16 +13,19 @@ interface Presented {
   digest: string;
 }
 
-// What was last presented on a connection. Most clients present the same again, and a digest is a twentieth of a request's work.
-const lastPresented = new WeakMap<Socket, Presented>();
+// What a connection's last request presented. Most clients present the same again, and a digest is a twentieth of a request's work.
+const lastPresented = new WeakMap<Socket, Presented & { authorization: string }>();
 
-/** `digestOf`, from memory if the connection's last request bore the same secret. */
-export function rememberedDigest(secret: string, socket: Socket): string {
+/** @returns the secret in `authorization` with its digest, which is remembered while the connection's requests bear the same. */
+export function presentedIn(authorization: string | undefined, socket: Socket): Presented | null {
+  if (authorization === undefined) return null;
   const last = lastPresented.get(socket);
-  if (last && isSame(last.secret, secret)) return last.digest;
-  const digest = digestOf(secret);
-  if (secret.length === SECRET_LENGTH) lastPresented.set(socket, { secret, digest });
-  return digest;
+  if (last && isSame(last.authorization, authorization)) return last;
+  const secret = bearerOf(authorization);
+  if (secret === null) return null;
+  const presented = { authorization, secret, digest: digestOf(secret) };
+  if (secret.length === SECRET_LENGTH) lastPresented.set(socket, presented);
+  return presented;
 }
 
 /** In a time that tells nothing: whoever is in front of us may have put requests of several clients on one connection. */

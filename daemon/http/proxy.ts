@@ -18,7 +18,7 @@ import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusa
 import { InFlight, Member } from '../core/in-flight.js';
 import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
-import { bearerOf, rememberedDigest } from './credentials.js';
+import { presentedIn } from './credentials.js';
 import { closeGently, cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
@@ -114,7 +114,7 @@ class Exchange extends Member implements Receiver, Turns {
     });
   }
 
-  // It waits only where there is something to wait for: each `await` costs, and lets others in between the checks and the forwarding.
+  // It waits only where there is something to wait for: each `await` costs, and lets others in between.
   async run(): Promise<void> {
     try {
       const fields = checkShape(this.req, this.#settings.maxRequestBytes);
@@ -128,13 +128,20 @@ class Exchange extends Member implements Receiver, Turns {
       const admitted = this.#admit(fields);
       const pass = admitted instanceof Promise ? await admitted : admitted;
       this.#enter(pass);
-      const arriving = this.#body(fields);
-      const body = arriving instanceof Promise ? await arriving : arriving;
+      this.#read(pass, fields);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  async #spend(pass: Pass, fields: RequestFields, body: RequestBody): Promise<void> {
+    try {
       this.#place = this.options.forwarder.reserve() ?? null;
       if (this.#place) await this.#place.reached;
       try {
         // Gone or refused while its body arrived or it waited for a connection: nothing is spent on it any more.
         if (this.#isOver()) throw new ClientGone();
+        // Without an `await` when there is nothing to wait for: then nothing comes between the checks and the forwarding.
         const waitingForUnit = this.options.admission.draw(pass);
         if (waitingForUnit) await waitingForUnit;
         if (pass.ended) throw pass.ended;
@@ -150,9 +157,9 @@ class Exchange extends Member implements Receiver, Turns {
 
   #admit(fields: RequestFields): Pass | Promise<Pass> {
     if (!this.options.isServing()) throw unavailable();
-    const secret = bearerOf(fields.authorization);
-    if (secret === null) throw unauthorized();
-    return this.options.admission.admit(secret, rememberedDigest(secret, this.req.socket));
+    const presented = presentedIn(fields.authorization, this.req.socket);
+    if (presented === null) throw unauthorized();
+    return this.options.admission.admit(presented.secret, presented.digest);
   }
 
   #enter(pass: Pass): void {
@@ -173,12 +180,21 @@ class Exchange extends Member implements Receiver, Turns {
   }
 
   /** A small body is held before anything is spent; a large one streams once it has begun. */
-  #body(fields: RequestFields): RequestBody | Promise<RequestBody> {
-    if (!hasBody(fields)) return null;
+  #read(pass: Pass, fields: RequestFields): void {
+    const spend = (body: RequestBody) => void this.#spend(pass, fields, body);
+    if (!hasBody(fields)) {
+      spend(null);
+      return;
+    }
     if (this.expectsContinue) this.res.writeContinue();
     const { clientBodyTimeoutMs, maxRequestBytes } = this.#settings;
     this.#patience = new Patience(clientBodyTimeoutMs, this.options.clock);
-    return isHeld(fields) ? holdBody(this.req, this) : streamBody(this.req, maxRequestBytes, this);
+    if (isHeld(fields)) holdBody(this.req, this, spend);
+    else {
+      streamBody(this.req, maxRequestBytes, this).then(spend, (error: unknown) => {
+        this.#refuse(error);
+      });
+    }
   }
 
   waitForClient(): void {
