@@ -95,9 +95,9 @@ export class Admission {
    */
   admit(secret: string, digest = digestOf(secret)): Pass | Promise<Pass> {
     const account = this.#believed(digest);
-    if (account && this.#check(account)) return this.#enter(account);
-    // A typo, or a scanner's guess, never reaches the database.
-    if (!account && !isWellFormedSecret(secret)) throw unauthorized();
+    if (account && this.#passes(account)) return this.#enter(account);
+    // From here on all go the same way, so that the time of a refusal does not tell what it is for.
+    if (!isWellFormedSecret(secret)) throw unauthorized(); // A typo, or a scanner's guess, never reaches the database.
     return this.#admitAfterWaiting(digest);
   }
 
@@ -215,6 +215,11 @@ export class Admission {
   #believed(digest: string): KnownAccount | undefined {
     const account = this.#remembered.byDigest(digest);
     return account && isKnown(account) && this.#clock.monotonic() < account.known.recheckAtMs ? account : undefined;
+  }
+
+  /** Whether checks (a) to (d) would all be passed. */
+  #passes({ known: { token, projectIsActive }, isCapped, units }: KnownAccount): boolean {
+    return token.isActive && this.#clock.now() < token.expiresAtMs && projectIsActive && (!isCapped || units > 0);
   }
 
   /**
