@@ -129,7 +129,7 @@ const SHARE_OF_MUCH = 256;
  * what a kill costs, and what other instances cannot have, stays a small share. A token that uses up more between two ticks may hold
  * what it uses in that time, so that it is written no more often than an unlimited one.
  */
-export function leaseTarget(left: number, pace = 0): number {
+export function leaseTarget(left: number, pace: number): number {
   const most = Math.max(USUALLY_LEASED, Math.min(pace, left / SHARE_OF_MUCH));
   return Math.max(1, Math.floor(Math.min(most, left / SHARE_OF_REST)));
 }
