@@ -3,27 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/eventually.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { Measured } from './support/measured.js';
-import type { Exchange, Script } from './support/upstream.js';
+import { pumping, stalled } from './support/pressure.js';
+import type { Exchange } from './support/upstream.js';
 
 const SECOND_MS = 1000;
-
-/** Waits until `progress` stands still: nobody says that the kernel's buffers are full. */
-async function stalled(progress: () => number): Promise<number> {
-  let last = progress();
-  for (let looks = 0; looks < 4; looks++) {
-    await sleep(500);
-    if (progress() !== last) looks = -1;
-    last = progress();
-  }
-  return last;
-}
-
-const pumping =
-  (bytes: number): Script =>
-  (exchange) => {
-    exchange.send(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`);
-    void exchange.pump(bytes);
-  };
+const LOOK_EVERY_MS = 500;
 
 describe('D: the memory of a daemon', function () {
   this.timeout(300_000);
@@ -68,7 +52,10 @@ describe('D: the memory of a daemon', function () {
     await begin({ REQUEST_TIMEOUT: '15s' });
     stage.upstream.script = pumping(2e9);
     await call(100, head('GET /v1/models', stage.secret), false);
-    const sent = await stalled(sum(({ sentBytes }) => sentBytes));
+    const sent = await stalled(
+      sum(({ sentBytes }) => sentBytes),
+      LOOK_EVERY_MS,
+    );
     expect(sent / 100, 'bytes that the upstream could send, each').to.be.below(40e6);
     expect(stage.peakMb - residentMb, 'MB more').to.be.below(100);
     await eventually('all are cut', () => stage.upstream.sockets.size === 0, 30 * SECOND_MS);
@@ -81,7 +68,10 @@ describe('D: the memory of a daemon', function () {
     await begin();
     stage.upstream.script = pumping(2e9);
     await call(1_000, head('GET /v1/models', stage.secret), false);
-    await stalled(sum(({ sentBytes }) => sentBytes));
+    await stalled(
+      sum(({ sentBytes }) => sentBytes),
+      LOOK_EVERY_MS,
+    );
     expect(stage.peakMb - residentMb, 'MB more').to.be.below(256);
     for (const client of clients) client.destroy();
     await stage.closed(descriptors, 5 * SECOND_MS);
@@ -105,7 +95,7 @@ describe('D: the memory of a daemon', function () {
       socket.on('drain', write);
       write();
     }
-    await stalled(() => written.reduce((total, each) => total + each, 0));
+    await stalled(() => written.reduce((total, each) => total + each, 0), LOOK_EVERY_MS);
     expect(Math.max(...written), 'bytes that a client could send').to.be.below(16e6);
     expect(stage.peakMb - residentMb, 'MB more').to.be.below(100);
     // Behind what nobody reads their end is not to be seen: it is the upstream's silence that ends the requests.

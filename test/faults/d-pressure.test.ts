@@ -6,10 +6,12 @@ import { eventually } from '../support/eventually.js';
 import { seededRandom } from '../support/model.js';
 import { chunk, head, LAST_CHUNK, type RawClient } from '../support/raw.js';
 import { expectRefusal, UNAUTHORIZED, UPSTREAM_TIMEOUT } from '../support/refusals.js';
+import { pumping, stalled } from './support/pressure.js';
 import { staged } from './support/stage.js';
 import type { Exchange, Script } from './support/upstream.js';
 
 const SECOND_MS = 1000;
+const LOOK_EVERY_MS = 60;
 const REQUEST_TIMEOUT_MS = 120 * SECOND_MS;
 const PIECE_BYTES = 64 * 1024;
 const GIGABYTE = 1e9;
@@ -17,24 +19,6 @@ const GIGABYTE = 1e9;
 const MOST_UNDERWAY_BYTES = 40e6;
 // Of an upload: the kernel's buffers, which grow as it sees fit; on Linux they come to 8 MB as a rule.
 const MOST_UPLOADED_BYTES = 16e6;
-
-/** Waits until `progress` stands still: nobody says that the kernel's buffers are full. */
-async function stalled(progress: () => number): Promise<number> {
-  let last = progress();
-  for (let looks = 0; looks < 4; looks++) {
-    await sleep(60);
-    if (progress() !== last) looks = -1;
-    last = progress();
-  }
-  return last;
-}
-
-const pumping =
-  (bytes: number): Script =>
-  (exchange) => {
-    exchange.send(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`);
-    void exchange.pump(bytes);
-  };
 
 describe('D: clients that do not read, and upstreams that do not', () => {
   const { stage, it } = staged({ env: { REQUEST_TIMEOUT: '120s', MAX_REQUEST_SIZE: '1GB' } });
@@ -51,7 +35,7 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     client.send(head('GET /v1/models', secret));
     await eventually('it is at the upstream', () => stage.upstream.exchanges.length > before);
     const exchange = stage.upstream.exchanges[before]!;
-    expect(await stalled(() => exchange.sentBytes)).to.be.below(MOST_UNDERWAY_BYTES);
+    expect(await stalled(() => exchange.sentBytes, LOOK_EVERY_MS)).to.be.below(MOST_UNDERWAY_BYTES);
     return { client, exchange };
   }
 
@@ -65,7 +49,7 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     }
     const { exchanges } = stage.upstream;
     await eventually('all are at the upstream', () => exchanges.length === READERS);
-    const sent = await stalled(() => exchanges.reduce((sum, { sentBytes }) => sum + sentBytes, 0));
+    const sent = await stalled(() => exchanges.reduce((sum, { sentBytes }) => sum + sentBytes, 0), LOOK_EVERY_MS);
     expect(sent).to.be.below(READERS * MOST_UNDERWAY_BYTES);
     expect(stage.daemon.ended, 'over before their time').to.be.empty;
     stage.daemon.clock.advance(REQUEST_TIMEOUT_MS);
@@ -104,7 +88,7 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     client.socket.on('drain', write);
     write();
     const exchange = await stage.upstream.only();
-    expect(await stalled(() => written)).to.be.below(MOST_UPLOADED_BYTES);
+    expect(await stalled(() => written, LOOK_EVERY_MS)).to.be.below(MOST_UPLOADED_BYTES);
     return { client, exchange };
   }
 
@@ -142,7 +126,7 @@ describe('D: clients that do not read, and upstreams that do not', () => {
     client.socket.pause();
     client.send(stage.get().repeat(1_000));
     await eventually('some are answered', () => stage.daemon.ended.length > 0);
-    const answered = await stalled(() => stage.daemon.ended.length);
+    const answered = await stalled(() => stage.daemon.ended.length, LOOK_EVERY_MS);
     expect(answered).to.be.below(1_000);
     return { client, answered };
   }
