@@ -13,7 +13,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {
     folders: ['daemon/store', 'daemon/core', 'config'],
-    packages: ['sequelize', 'sqlite3', 'pg', 'mysql2', 'ioredis'],
+    packages: ['sequelize', 'sqlite3', 'pg', 'mysql2', 'ioredis', 'lru-cache'],
   },
   'daemon/http': {
     folders: ['daemon/http', 'daemon/core', 'daemon/api', 'config'],
