@@ -8,9 +8,11 @@ import { Admission } from './core/admission.js';
 import { WrongAttempts } from './core/attempts.js';
 import type { RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
+import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
 import { drain } from './drain.js';
 import { createApp } from './http/app.js';
+import { addressesBehind } from './http/client-address.js';
 import { Forwarder } from './http/forward.js';
 import { createProxy, type Proxy } from './http/proxy.js';
 import type { ManageOptions } from './http/manage.js';
@@ -19,6 +21,7 @@ import { upgradesAt } from './http/http-proxy.js';
 import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { listen } from './listen.js';
 import { Readiness } from './readiness.js';
+import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
 
 export const realClock: Clock = {
@@ -95,11 +98,29 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
     log[level]('request ended', cause === undefined ? ended : { ...ended, error: cause });
   };
+  const rateLimits = new RateLimits({
+    live,
+    local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
+    shared: null,
+  });
+  const addressOf = addressesBehind(settings.trustedProxies);
   const loopMark = `llmp-${instanceId.slice(0, 8)}`;
-  const proxy = createProxy({ admission, forwarder, clock, live, isServing, loopMark, onEnded });
+  const proxy = createProxy({
+    admission,
+    rateLimits,
+    addressOf,
+    forwarder,
+    clock,
+    live,
+    isServing,
+    loopMark,
+    onEnded,
+  });
   const forward = upgradesAt(settings.upstreamBaseUrl);
   const upgrades = createUpgrades({
     admission,
+    rateLimits,
+    addressOf,
     connections: forwarder,
     forward,
     clock,
@@ -112,6 +133,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
     attempts,
+    addressOf,
     registry,
     migrations: { status: () => migrator.status(), up: migrateUp },
     version,

@@ -12,6 +12,7 @@
  * `MOST_ADDRESSES` all others are one, and beyond `MOST_SINGLE_RECORDS` even first attempts are only counted: at its
  * worst a minute costs the sum of both in rows.
  */
+import { networkOf } from './address.js';
 import { auditRecord, type AuditRecord } from './audit.js';
 import type { Clock, Log, RecordStore } from './ports.js';
 import { managementTokenRefused, Refusal } from './refusal.js';
@@ -157,15 +158,4 @@ export class WrongAttempts {
       }
     }
   }
-}
-
-/** An IPv4 address as it is, an IPv6 one as its network of 64 bits. */
-function networkOf(ip: string): string {
-  if (!ip.includes(':')) return ip;
-  const [before, after] = ip.split('::').map((text) => (text === '' ? [] : text.split(':')));
-  // A "::" stands for as many zeros as make eight groups. What may not be one, an IPv4 address or a zone, is at the end.
-  const zeros = Array<string>(Math.max(0, 8 - (before?.length ?? 0) - (after?.length ?? 0))).fill('0');
-  const groups = [...(before ?? []), ...zeros, ...(after ?? [])];
-  const prefix = groups.slice(0, 4).map((group) => parseInt(group, 16).toString(16));
-  return `${prefix.join(':')}::/64`;
 }

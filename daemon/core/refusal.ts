@@ -25,6 +25,7 @@ export type RefusalKind =
   | 'uri_too_long'
   | 'expectation_failed'
   | 'request_limit_reached'
+  | 'rate_limited'
   | 'headers_too_large'
   | 'transfer_coding_not_supported'
   | 'http_version_not_supported'
@@ -35,18 +36,32 @@ export type RefusalKind =
   | 'upstream_malformed'
   | 'upstream_timeout';
 
+export type RateLimitPolicy = 'address' | 'global';
+
+/** A window that is full. */
+export interface RateLimitState {
+  policy: RateLimitPolicy;
+  limit: number;
+  windowMs: number;
+  /** Until the window ends. */
+  resetMs: number;
+}
+
 export interface RefusalDetails {
   cause?: unknown;
   /** Sent as `Retry-After`. */
   retryAfterSeconds?: number;
   /** Sent as `Allow`. */
   allow?: string;
+  /** Sent as `RateLimit` and `RateLimit-Policy`. */
+  rateLimit?: RateLimitState;
 }
 
 export class Refusal extends Error {
   override name = 'Refusal';
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
+  readonly rateLimit: RateLimitState | undefined;
 
   constructor(
     readonly kind: RefusalKind,
@@ -56,6 +71,7 @@ export class Refusal extends Error {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.allow = details.allow;
+    this.rateLimit = details.rateLimit;
   }
 }
 
@@ -65,7 +81,12 @@ export const managementTokenRefused = () =>
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
 export const projectInactive = () => new Refusal('project_inactive', 'project is inactive');
 export const limitReached = () => new Refusal('request_limit_reached', 'token request limit reached');
+export const rateLimited = (rateLimit: RateLimitState) =>
+  new Refusal('rate_limited', 'rate limit exceeded', { rateLimit, retryAfterSeconds: wholeSeconds(rateLimit.resetMs) });
 export const loopDetected = () =>
   new Refusal('loop_detected', 'the request has come back: the upstream leads to this proxy again');
 export const unavailable = (cause?: unknown) =>
   new Refusal('unavailable', 'temporarily unavailable', { cause, retryAfterSeconds: 1 });
+
+/** At least one, and never too early. */
+export const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000));

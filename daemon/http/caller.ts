@@ -8,6 +8,8 @@ import type { CorsFields } from './cors.js';
 /** What the app notes of a request before its handler runs (`res.locals`). */
 export interface Locals {
   requestId: string;
+  /** Null where there is none, and where nobody asks. */
+  clientIp?: string | null;
   /** What the answer carries, whichever it will be. Absent where pages of other origins have no business. */
   cors?: CorsFields;
 }
@@ -19,10 +21,11 @@ const invalid = (message: string) => new Refusal('invalid_request', message);
 
 /** Who acts, for the audit record. Its headers count because they stand beside the right management token. */
 export function callerOf(req: Request, res: Response): Caller {
+  const { requestId, clientIp = null } = res.locals as Locals;
   return {
     actor: actorOf(req.get('x-llmp-actor')),
-    requestId: (res.locals as Locals).requestId,
-    clientIp: browserOf(req.get('x-llmp-client-ip')) ?? addressOf(req),
+    requestId,
+    clientIp: browserOf(req.get('x-llmp-client-ip')) ?? clientIp,
     reason: reasonOf(req.get('x-audit-reason')),
   };
 }
@@ -58,9 +61,4 @@ function browserOf(header: string | undefined): string | null {
   // A zone names an interface of whoever wrote it, and may be of any length.
   if (isIP(header) === 0 || header.includes('%')) throw invalid('X-Llmp-Client-IP must be an IP address');
   return header;
-}
-
-/** IPv4 as IPv4, also where the socket speaks IPv6. */
-export function addressOf(req: Request): string | null {
-  return req.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') ?? null;
 }

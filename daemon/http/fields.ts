@@ -4,6 +4,8 @@ export interface RequestFields {
   host: string | undefined;
   authorization: string | undefined;
   requestId: string | undefined;
+  /** Several fields are joined, as they mean one list. */
+  forwardedFor: string | undefined;
   /** The marks of proxies that the request came through; several fields are joined, as they mean one list. */
   cdnLoop: string | undefined;
   contentLength: string | undefined;
@@ -26,7 +28,8 @@ type FieldKind =
   | 'content-length'
   | 'transfer-encoding'
   | 'x-request-id'
-  | 'cdn-loop';
+  | 'cdn-loop'
+  | 'x-forwarded-for';
 
 /** Meant for the next hop only (RFC 9110, 7.6.1). */
 export const HOP_BY_HOP = [
@@ -48,6 +51,7 @@ const LOOKED_AT: ReadonlySet<string> = new Set<FieldKind>([
   'transfer-encoding',
   'x-request-id',
   'cdn-loop',
+  'x-forwarded-for',
 ]);
 
 const NOT_SENT_UPSTREAM = new Set([
@@ -99,6 +103,7 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
     host: undefined,
     authorization: undefined,
     requestId: undefined,
+    forwardedFor: undefined,
     cdnLoop: undefined,
     contentLength: undefined,
     transferEncoding: undefined,
@@ -136,6 +141,9 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
         break;
       case 'cdn-loop':
         fields.cdnLoop = joined(fields.cdnLoop, value);
+        break;
+      case 'x-forwarded-for':
+        fields.forwardedFor = joined(fields.forwardedFor, value);
         break;
       case 'connection':
         connection = joined(connection, value);

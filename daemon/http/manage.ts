@@ -5,7 +5,8 @@ import type { WrongAttempts } from '../core/attempts.js';
 import type { Clock } from '../core/ports.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
-import { addressOf, type Locals } from './caller.js';
+import type { Locals } from './caller.js';
+import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, exactly } from './credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
@@ -16,6 +17,7 @@ import { tokenDraft, tokenFilter, tokenSort, wirePage, wireProject, wireToken } 
 export interface ManageOptions {
   managementToken: string;
   attempts: Pick<WrongAttempts, 'refuse'>;
+  addressOf: AddressOf;
   registry: Registry;
   migrations: {
     status(): Promise<MigrationReport>;
@@ -56,9 +58,12 @@ function crossOrigin({ live }: ManageOptions): RequestHandler {
   };
 }
 
-function authenticate({ managementToken, attempts }: ManageOptions): RequestHandler {
+function authenticate({ managementToken, attempts, addressOf }: ManageOptions): RequestHandler {
   const isManagementToken = exactly(managementToken);
   return (req, res, next) => {
+    const { requestId } = res.locals as Locals;
+    const clientIp = addressOf(req.socket, req.get('x-forwarded-for'));
+    (res.locals as Locals).clientIp = clientIp;
     // Node keeps the first of two and says nothing; whatever stands in front of us may read the other.
     const given = req.rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'authorization');
     if (given.length > 1) throw new Refusal('invalid_request', 'more than one Authorization header');
@@ -67,7 +72,7 @@ function authenticate({ managementToken, attempts }: ManageOptions): RequestHand
     if (authorization === undefined) throw managementTokenRefused();
     const presented = bearerOf(authorization);
     if (presented === null || !isManagementToken(presented)) {
-      throw attempts.refuse(addressOf(req), (res.locals as Locals).requestId);
+      throw attempts.refuse(clientIp, requestId);
     }
     next();
   };

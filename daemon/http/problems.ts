@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Refusal, type RefusalKind } from '../core/refusal.js';
+import { type RateLimitState, Refusal, type RefusalKind, wholeSeconds } from '../core/refusal.js';
 import { closeGently } from './endings.js';
 
 interface Problem {
@@ -29,6 +29,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   uri_too_long: { status: 414, endsConnection: true },
   expectation_failed: { status: 417, endsConnection: true },
   request_limit_reached: { status: 429 },
+  rate_limited: { status: 429 },
   headers_too_large: { status: 431, endsConnection: true },
   transfer_coding_not_supported: { status: 501, code: 'not_supported', endsConnection: true },
   http_version_not_supported: { status: 505, code: 'not_supported', endsConnection: true },
@@ -65,8 +66,15 @@ export function problemAnswer(refusal: Refusal, requestId: string): { headers: R
   if (statusOf(refusal) === 401) headers['WWW-Authenticate'] = 'Bearer';
   if (refusal.retryAfterSeconds !== undefined) headers['Retry-After'] = String(refusal.retryAfterSeconds);
   if (refusal.allow !== undefined) headers.Allow = refusal.allow;
+  if (refusal.rateLimit) Object.assign(headers, rateLimitFields(refusal.rateLimit));
   return { headers, body };
 }
+
+/** As draft-ietf-httpapi-ratelimit-headers has them: what is left and until when, and what is allowed in which time. */
+const rateLimitFields = ({ policy, limit, windowMs, resetMs }: RateLimitState) => ({
+  RateLimit: `"${policy}";r=0;t=${wholeSeconds(resetMs)}`,
+  'RateLimit-Policy': `"${policy}";q=${limit};w=${wholeSeconds(windowMs)}`,
+});
 
 /** Answers with a problem, unless an answer has begun: then the connection is destroyed, so that nobody takes a cut answer for a whole one. */
 export function sendProblem(

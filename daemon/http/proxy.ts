@@ -2,21 +2,25 @@
  * /v1: the request's way.
  *
  *   1 shape        method, target, framing, headers, declared length       400 405 413 414 417 431 501 505 508
+ *   2 rate limit   of the client's address                                 429 503
  *   3 credential   Authorization: Bearer sk-wt-…                           401
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
+ *   5 rate limit   of all requests with a valid token                      429 503
  *   7 forward      draw one use, swap the key, stream both ways            408 413 429 502 503 504
  *   8 afterwards   one RequestEnded value for all who keep a record
  *
- * (2 and 5 are the rate limits, 6 the cache.)
+ * (6 is the cache.)
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Outcome } from '../core/events.js';
+import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { InFlight, Member } from '../core/in-flight.js';
 import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
+import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { presentedIn } from './credentials.js';
 import { closeGently, cut, linger } from './endings.js';
@@ -33,6 +37,8 @@ type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestT
 
 export interface ProxyOptions extends RecordOptions {
   admission: Admission;
+  rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
+  addressOf: AddressOf;
   forwarder: Forwarder;
   /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
   live: { readonly current: ProxySettings };
@@ -125,9 +131,13 @@ class Exchange extends Member implements Receiver, Turns {
         this.#answerOptions();
         return;
       }
+      const counting = this.#countAddress(fields);
+      if (counting) await this.#stay(counting);
       const admitted = this.#admit(fields);
       const pass = admitted instanceof Promise ? await admitted : admitted;
       this.#enter(pass);
+      const countingAll = this.options.rateLimits.countValid();
+      if (countingAll) await this.#stay(countingAll);
       this.#read(pass, fields);
     } catch (error) {
       this.#refuse(error);
@@ -153,6 +163,18 @@ class Exchange extends Member implements Receiver, Turns {
     } catch (error) {
       this.#refuse(error);
     }
+  }
+
+  #countAddress({ forwardedFor }: RequestFields): Promise<void> | undefined {
+    const { rateLimits, addressOf } = this.options;
+    // Otherwise it need not be found out.
+    return rateLimits.countsAddresses ? rateLimits.countAddress(addressOf(this.req.socket, forwardedFor)) : undefined;
+  }
+
+  /** Waits, and goes on only if nothing ended the request meanwhile. */
+  async #stay(waiting: Promise<void>): Promise<void> {
+    await waiting;
+    if (this.#isOver()) throw new ClientGone();
   }
 
   #admit(fields: RequestFields): Pass | Promise<Pass> {

@@ -3,8 +3,10 @@
  * the upstream agrees, the two connections are one until either ends; any other answer passes through, and closes.
  *
  *   1 shape        as for any request                                      400 414 431 508
+ *   2 rate limit   of the client's address                                 429 503
  *   3 credential   Authorization: Bearer sk-wt-…, or a subprotocol         401
  *   4 admission                                                            401 401 403 429
+ *   5 rate limit   of all requests with a valid token                      429 503
  *   7 forward      draw one use, swap the key, join the connections        429 502 503 504
  *   8 afterwards   one RequestEnded, when the connection is over
  *
@@ -17,7 +19,9 @@ import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Outcome } from '../core/events.js';
+import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
+import type { AddressOf } from './client-address.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
 import { bearerOf, type Subprotocols, subprotocolsOf } from './credentials.js';
 import { endGently } from './endings.js';
@@ -37,6 +41,8 @@ type UpgradeSettings = CorsSettings &
 
 export interface UpgradeOptions extends RecordOptions {
   admission: Admission;
+  rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
+  addressOf: AddressOf;
   /** Its connections to the upstream are counted together with these. */
   connections: Pick<Forwarder, 'reserve' | 'release'>;
   forward: ForwardUpgrade;
@@ -142,7 +148,11 @@ class Upgrade implements UpgradeReceiver {
       this.#keepEarly(early);
       const fields = checkShape(this.req, 0);
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
+      await this.#countAddress(fields);
+      if (this.#isDecided()) return;
       const pass = await this.#admit(fields);
+      if (this.#isDecided()) return;
+      await this.options.rateLimits.countValid();
       if (!this.#isDecided()) await this.#forward(pass, fields);
     } catch (error) {
       this.#refuse(error);
@@ -156,6 +166,11 @@ class Upgrade implements UpgradeReceiver {
     if (this.#earlyBytes <= MOST_EARLY_BYTES) this.#early.push(piece);
     else this.#refuse(new Refusal('malformed_request', 'too much was sent before the answer to the handshake'));
   };
+
+  async #countAddress({ forwardedFor }: RequestFields): Promise<void> {
+    const { rateLimits, addressOf } = this.options;
+    if (rateLimits.countsAddresses) await rateLimits.countAddress(addressOf(this.req.socket, forwardedFor));
+  }
 
   async #admit({ authorization }: RequestFields): Promise<Pass> {
     const { admission, isServing } = this.options;
