@@ -30,6 +30,7 @@ export type RefusalKind =
   | 'transfer_coding_not_supported'
   | 'http_version_not_supported'
   | 'loop_detected'
+  | 'not_cached'
   // the proxy: the upstream
   | 'upstream_unreachable'
   | 'upstream_key_rejected'

@@ -34,6 +34,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   transfer_coding_not_supported: { status: 501, code: 'not_supported', endsConnection: true },
   http_version_not_supported: { status: 505, code: 'not_supported', endsConnection: true },
   loop_detected: { status: 508 },
+  not_cached: { status: 504 },
   upstream_unreachable: { status: 502 },
   upstream_key_rejected: { status: 502 },
   upstream_malformed: { status: 502 },

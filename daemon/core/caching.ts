@@ -1,0 +1,322 @@
+/**
+ * # Caching: the rules
+ *
+ * Which request may be answered from the cache, which answer is kept, for how long, and where. The rules are those of a
+ * private cache of RFC 9111, one for each project: its key is part of every place, so that two projects never share an
+ * answer, nor two upstream keys of one. Where the RFC leaves a choice, less is kept.
+ */
+import { type Directives, directivesOf, firstOf, millisecondsOf } from './cache-control.js';
+import type { CachePlace, Kept, KeptAnswer } from './ports.js';
+
+/** Header fields by name in lower case; several of one name are joined. */
+export type FieldValues = ReadonlyMap<string, string>;
+
+export interface CachingSettings {
+  httpCacheDefaultTtlSeconds: number;
+  /** Paths; a `*` at the end stands for any rest. */
+  httpCacheDefaultTtlPaths: readonly string[];
+  httpCacheMaxObjectBytes: number;
+}
+
+// ---- requests
+
+/** What a request wants of the cache. */
+export interface Wish {
+  /** What is kept may answer it. */
+  reads: boolean;
+  /** Its answer may be kept. */
+  fills: boolean;
+  /** It may wait for the answer to another one like it. */
+  joins: boolean;
+  /** It does not want the upstream to be asked. */
+  isOnlyIfCached: boolean;
+  /** `Cache-Control: public`. */
+  isOptedIn: boolean;
+  /** An answer older than this will not do. */
+  mostAgeMs: number;
+  /** Nor one that is fresh for less than this. */
+  leastFreshMs: number;
+  /** What the client holds already: 304 if it is still that. */
+  condition: Condition | null;
+}
+
+export interface Condition {
+  ifNoneMatch: string | undefined;
+  ifModifiedSince: string | undefined;
+}
+
+export interface RequestHead {
+  method: string;
+  hasBody: boolean;
+  cacheControl: string | undefined;
+}
+
+/** Whether a POST asked for it: then its body must be held, which is part of the place. */
+export function isOptedIn({ cacheControl }: Pick<RequestHead, 'cacheControl'>): boolean {
+  return cacheControl !== undefined && directivesOf(cacheControl).has('public');
+}
+
+/**
+ * @param fields gives the request's fields; called only where they matter.
+ * @returns null when it has no business with the cache.
+ */
+export function wishOf(request: RequestHead, fields: () => FieldValues): Wish | null {
+  const { method, hasBody, cacheControl } = request;
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (!isRead && cacheControl === undefined) return null; // As most are: chats, and without a wish.
+  const directives = directivesOf(cacheControl);
+  const isOptedIn = directives.has('public');
+  const isOnlyIfCached = directives.has('only-if-cached');
+  // A body of a GET has no meaning that a cache could rely on.
+  const mayUse = isRead ? !hasBody : method === 'POST' && isOptedIn;
+  const values = mayUse && !directives.has('no-store') ? fields() : null;
+  if (values === null || mustPass(method, values)) return isOnlyIfCached ? ONLY_IF_CACHED : null;
+
+  const wantsNew = wantsAnew(directives, values);
+  const condition = conditionOf(values);
+  const fills = method !== 'HEAD';
+  return {
+    reads: !wantsNew,
+    fills,
+    joins: fills && !wantsNew && condition === null,
+    isOnlyIfCached,
+    isOptedIn,
+    mostAgeMs: firstOf(directives, 'max-age') ?? Infinity,
+    leastFreshMs: firstOf(directives, 'min-fresh') ?? 0,
+    condition,
+  };
+}
+
+/** Of a request that nothing kept can answer, and that forbids to ask the upstream. */
+const ONLY_IF_CACHED: Wish = {
+  reads: false,
+  fills: false,
+  joins: false,
+  isOnlyIfCached: true,
+  isOptedIn: false,
+  mostAgeMs: Infinity,
+  leastFreshMs: 0,
+  condition: null,
+};
+
+// Of these only the upstream knows what they come to.
+const FOR_UPSTREAM = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
+
+const mustPass = (method: string, fields: FieldValues) =>
+  FOR_UPSTREAM.some((name) => fields.has(name)) || (method === 'POST' && conditionOf(fields) !== null);
+
+function wantsAnew(directives: Directives, fields: FieldValues): boolean {
+  if (directives.has('no-cache') || firstOf(directives, 'max-age') === 0) return true;
+  // RFC 9111, 5.4: from clients of HTTP/1.0, who know no better.
+  return directives.size === 0 && /\bno-cache\b/i.test(fields.get('pragma') ?? '');
+}
+
+function conditionOf(fields: FieldValues): Condition | null {
+  const ifNoneMatch = fields.get('if-none-match');
+  const ifModifiedSince = fields.get('if-modified-since');
+  return ifNoneMatch === undefined && ifModifiedSince === undefined ? null : { ifNoneMatch, ifModifiedSince };
+}
+
+/** Whether a kept answer will do for this request. Of one that is exactly as old as it may be, too late. */
+export const suffices = (wish: Wish, ageMs: number, freshForMs: number): boolean =>
+  freshForMs > 0 && freshForMs >= wish.leastFreshMs && ageMs <= wish.mostAgeMs;
+
+// ---- places
+
+/** What the answers of a resource are always told apart by, whether or not the upstream says that they differ. */
+export const KEYED_FIELDS = ['accept', 'accept-encoding', 'accept-language', 'content-type', 'openai-beta'];
+
+/** @param method HEAD asks for what GET gives. */
+export const resourceOf = (method: string, target: string) => `${method === 'HEAD' ? 'GET' : method} ${target}`;
+
+export interface PlaceFacts {
+  projectId: string;
+  /** Of the key that the upstream is asked with: what was given for one key is never given for another. */
+  upstreamKeyDigest: string;
+  method: string;
+  /** Byte for byte as the upstream gets it. */
+  target: string;
+  /** '' without a body. */
+  bodyDigest: string;
+  fields: FieldValues;
+}
+
+export function placeOf({ projectId, upstreamKeyDigest, method, target, bodyDigest, fields }: PlaceFacts): CachePlace {
+  const variant = tuple([upstreamKeyDigest, bodyDigest, ...KEYED_FIELDS.map((name) => fields.get(name))]);
+  return { projectId, resource: resourceOf(method, target), variant };
+}
+
+/** The place of an answer that differs by these fields of the request too. */
+export function placeWithin(place: CachePlace, names: readonly string[], fields: FieldValues): CachePlace {
+  if (names.length === 0) return place;
+  const more = tuple(names.flatMap((name) => [name, fields.get(name)]));
+  return { ...place, variant: `${place.variant}|${more}` };
+}
+
+/** One text for several values that no other values have, whatever they hold. */
+const tuple = (values: readonly (string | undefined)[]) =>
+  values.map((value) => (value === undefined ? '-' : `${value.length}:${value}`)).join('');
+
+export const textOf = ({ projectId, resource, variant }: CachePlace) => `${projectId}\n${resource}\n${variant}`;
+
+// ---- answers
+
+export interface AnswerHead {
+  status: number;
+  fields: FieldValues;
+  /** By a length or by chunks; of any other nobody can tell whether it is whole. */
+  isFramed: boolean;
+}
+
+export interface AskedBy {
+  method: string;
+  path: string;
+  isOptedIn: boolean;
+}
+
+/** For how long an answer is kept, and by which fields of the request it differs. */
+export interface Keeping {
+  freshMs: number;
+  keepMs: number;
+  ageMs: number;
+  /** Beyond those that places always differ by. */
+  vary: readonly string[];
+}
+
+const KEPT_STATUSES = new Set([200, 203, 301, 308, 404, 410]);
+// So long an answer that is not fresh any more waits for somebody to ask whether it is still the right one.
+const STALE_KEPT_MS = 24 * 3_600_000;
+
+/** @param nowMs wall time. @returns null when the answer must not be kept. */
+export function keepingOf(
+  asked: AskedBy,
+  answer: AnswerHead,
+  settings: CachingSettings,
+  nowMs: number,
+): Keeping | null {
+  const { status, fields } = answer;
+  const isKept = asked.method === 'GET' ? KEPT_STATUSES.has(status) : asked.method === 'POST' && status === 200;
+  if (!isKept || !answer.isFramed || fields.has('set-cookie') || fields.has('content-range')) return null;
+  if (Number(fields.get('content-length') ?? 0) > settings.httpCacheMaxObjectBytes) return null;
+  const directives = directivesOf(fields.get('cache-control'));
+  if (directives.has('no-store') || directives.has('private')) return null;
+  const vary = varyOf(fields);
+  if (vary === null) return null;
+
+  const ageMs = millisecondsOf(fields.get('age') ?? '');
+  const lifetimeMs = lifetimeOf(asked, directives, fields, settings, nowMs);
+  if (lifetimeMs === null) return null;
+  const freshMs = Math.max(0, mustBeAskedAbout(directives, fields) ? 0 : lifetimeMs - ageMs);
+  // To ask on condition is defined for GET.
+  const canBeAskedAbout = asked.method === 'GET' && (fields.has('etag') || fields.has('last-modified'));
+  const staleMs = canBeAskedAbout ? STALE_KEPT_MS : 0;
+  return freshMs + staleMs === 0 ? null : { freshMs, keepMs: freshMs + staleMs, ageMs, vary };
+}
+
+const mustBeAskedAbout = (directives: Directives, fields: FieldValues) =>
+  directives.has('no-cache') || (directives.size === 0 && /\bno-cache\b/i.test(fields.get('pragma') ?? ''));
+
+/** @returns null when the answer states none and gets none. */
+function lifetimeOf(
+  asked: AskedBy,
+  directives: Directives,
+  fields: FieldValues,
+  { httpCacheDefaultTtlSeconds, httpCacheDefaultTtlPaths }: CachingSettings,
+  nowMs: number,
+): number | null {
+  const stated = firstOf(directives, 's-maxage', 'max-age');
+  if (stated !== undefined) return stated;
+  const expires = fields.get('expires');
+  if (expires !== undefined) {
+    const sentAtMs = Date.parse(fields.get('date') ?? '');
+    const expiresAtMs = Date.parse(expires);
+    // What is no date is in the past (RFC 9111, 5.3).
+    return Number.isNaN(expiresAtMs) ? 0 : expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : sentAtMs);
+  }
+  if (mustBeAskedAbout(directives, fields)) return 0;
+  const getsDefault = asked.isOptedIn || httpCacheDefaultTtlPaths.some((pattern) => fits(asked.path, pattern));
+  return getsDefault && httpCacheDefaultTtlSeconds > 0 ? httpCacheDefaultTtlSeconds * 1000 : null;
+}
+
+const fits = (path: string, pattern: string) =>
+  pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
+
+// The upstream gets these anew with every request, so answers that differ by them are all different.
+const ALWAYS_NEW = new Set(['*', 'x-request-id', 'cdn-loop']);
+
+/** @returns null when no other request will ever be the same. */
+function varyOf(fields: FieldValues): string[] | null {
+  const names = (fields.get('vary') ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && !KEYED_FIELDS.includes(name));
+  return names.some((name) => ALWAYS_NEW.has(name)) ? null : [...new Set(names)].sort();
+}
+
+/** Where an answer is kept: at its place, and if answers differ by more, a sign there to the places of each. */
+export function entriesOf(
+  place: CachePlace,
+  request: FieldValues,
+  { freshMs, keepMs, vary }: Keeping,
+  answer: KeptAnswer,
+): { place: CachePlace; kept: Kept }[] {
+  const entry = { place: placeWithin(place, vary, request), kept: { content: answer, freshMs, keepMs } };
+  if (vary.length === 0) return [entry];
+  const sign: Kept = { content: { kind: 'vary', names: vary }, freshMs: Infinity, keepMs };
+  return [{ place, kept: sign }, entry];
+}
+
+// ---- what a client or we hold already
+
+/** Whether the client holds just this answer, so that a 304 will do (RFC 9110, 13.2.2). */
+export function isHeldBy({ ifNoneMatch, ifModifiedSince }: Condition, { status, headers }: KeptAnswer): boolean {
+  if (status !== 200) return false;
+  if (ifNoneMatch !== undefined) return isNamed(ifNoneMatch, valueIn(headers, 'etag'));
+  const modifiedAtMs = Date.parse(valueIn(headers, 'last-modified') ?? '');
+  return modifiedAtMs <= Date.parse(ifModifiedSince ?? '');
+}
+
+/** The weak comparison (RFC 9110, 8.8.3.2). */
+function isNamed(ifNoneMatch: string, etag: string | undefined): boolean {
+  if (ifNoneMatch.trim() === '*') return true;
+  const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
+  return etag !== undefined && ifNoneMatch.split(',').some((tag) => opaque(tag) === opaque(etag));
+}
+
+/** The header fields that ask whether an answer is still the right one. Names and values in turn. */
+export function questionAbout({ headers }: KeptAnswer): string[] {
+  const etag = valueIn(headers, 'etag');
+  const lastModified = valueIn(headers, 'last-modified');
+  return [
+    ...(etag === undefined ? [] : ['if-none-match', etag]),
+    ...(lastModified === undefined ? [] : ['if-modified-since', lastModified]),
+  ];
+}
+
+/**
+ * Whether a 304 to a client's own condition speaks of the answer that is kept: it may hold another one.
+ *
+ * @param fields of the 304.
+ */
+export function speaksOf({ ifNoneMatch }: Condition, fields: FieldValues, { headers }: KeptAnswer): boolean {
+  const etag = valueIn(headers, 'etag');
+  if (etag === undefined || ifNoneMatch === undefined || ifNoneMatch.includes(',')) return false;
+  return isNamed(ifNoneMatch, etag) && isNamed(etag, fields.get('etag') ?? etag);
+}
+
+/** The value of the first field of that name. */
+export function valueIn(headers: readonly string[], lowerCaseName: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (name.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) return headers[i + 1];
+  }
+  return undefined;
+}
+
+/** A kept answer's header fields after a 304: those that it names are as it says (RFC 9111, 3.2). */
+export function refreshedHeaders(headers: readonly string[], by: readonly string[]): string[] {
+  const isRepeated = (name: string) => valueIn(by, name.toLowerCase()) !== undefined;
+  const kept = headers.filter((_, i) => !isRepeated(headers[i - (i % 2)] ?? ''));
+  return [...kept, ...by];
+}
