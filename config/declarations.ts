@@ -88,8 +88,7 @@ const listening = {
   trustedProxies: optional(
     'TRUSTED_PROXIES',
     networks,
-    'The networks whose X-Forwarded-For and X-Forwarded-Proto are believed, separated by commas.',
-    'hasNoEffectYet',
+    'The networks of the proxies in front, separated by commas, whose X-Forwarded-For is believed: it says who the client is. Over a unix socket it is believed once there is one of them.',
   ),
   corsAllowedOrigins: optional(
     'CORS_ALLOWED_ORIGINS',
@@ -251,17 +250,15 @@ const rateLimits = {
     'GLOBAL_RATE_LIMIT',
     integer(0, 1_000_000_000),
     '0',
-    'The most requests with a valid token in a window, over all instances; 0 is off.',
+    'The most requests with a valid token in a window, over all instances that share a Redis; 0 is off.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
   ipRateLimit: setting(
     'IP_RATE_LIMIT',
     integer(0, 1_000_000_000),
     '0',
-    'The most requests of a client address in a window, over all instances; 0 is off.',
+    'The most requests of a client address in a window, over all instances that share a Redis; 0 is off. An IPv6 network of 64 bits is one address. Behind a proxy set TRUSTED_PROXIES, or all clients are one.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
   rateLimitWindowMs: setting(
     'RATE_LIMIT_WINDOW',
@@ -269,7 +266,6 @@ const rateLimits = {
     '1m',
     'The length of the fixed windows. /manage and probes do not count.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
   rateLimitOnRedisFailure: setting(
     'RATE_LIMIT_ON_REDIS_FAILURE',

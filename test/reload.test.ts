@@ -52,9 +52,9 @@ describe('settings read again', () => {
   });
 
   it('say nothing of a change whose feature is not in this release but that it has no effect', () => {
-    const { loaded, changed, waiting } = changes({}, { IP_RATE_LIMIT: '5', REDIS_ADDR: 'localhost:6379' });
+    const { loaded, changed, waiting } = changes({}, { ENABLE_METRICS: 'true', USAGE_RETENTION: '1h' });
     expect({ changed, waiting }).to.deep.equal({ changed: {}, waiting: [] });
-    expect(loaded.warnings).to.deep.equal(['REDIS_ADDR, IP_RATE_LIMIT have no effect in this release']);
+    expect(loaded.warnings).to.deep.equal(['USAGE_RETENTION, ENABLE_METRICS have no effect in this release']);
   });
 });
 

@@ -131,8 +131,8 @@ describe('DB_DRIVER', () => {
 describe('a warning', () => {
   it('names in one line the settings whose feature is not in this release, when they are set', () => {
     expect(
-      warningsWith({ IP_RATE_LIMIT: '5', REDIS_ADDR: 'localhost:6379', HTTP_CACHE_ENABLED: 'true' }),
-    ).to.deep.equal(['REDIS_ADDR, HTTP_CACHE_ENABLED, IP_RATE_LIMIT have no effect in this release']);
+      warningsWith({ ENABLE_METRICS: 'true', USAGE_RETENTION: '1h', DISPATCHER_SERVICE: 'file' }),
+    ).to.deep.equal(['DISPATCHER_SERVICE, USAGE_RETENTION, ENABLE_METRICS have no effect in this release']);
     expect(warningsWith({ ENABLE_METRICS: 'true' })).to.deep.equal(['ENABLE_METRICS has no effect in this release']);
   });
 
