@@ -60,9 +60,10 @@ export class RawClient {
     });
   }
 
-  static async to(url: string): Promise<RawClient> {
+  /** @param localAddress to come from, such as any of 127.0.0.0/8. */
+  static async to(url: string, localAddress?: string): Promise<RawClient> {
     const { hostname, port } = new URL(url);
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true, localAddress });
     await new Promise<void>((resolve, reject) => {
       socket.once('connect', resolve);
       socket.once('error', reject);

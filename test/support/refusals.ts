@@ -32,6 +32,7 @@ export const LIMIT_REACHED: Expected = {
   code: 'request_limit_reached',
   error: 'token request limit reached',
 };
+export const RATE_LIMITED: Expected = { status: 429, code: 'rate_limited', error: 'rate limit exceeded' };
 export const HEADERS_TOO_LARGE: Expected = {
   status: 431,
   code: 'headers_too_large',
