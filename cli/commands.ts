@@ -16,19 +16,22 @@ export interface Group {
 
 const tokens = async () => (await import('./token.js')).tokenCommands;
 const projects = async () => (await import('./project.js')).projectCommands;
+const cache = async () => (await import('./cache.js')).cacheCommands;
 const configuration = async () => (await import('./config.js')).configCommands;
 const migrations = async () => (await import('./migrate.js')).migrateCommands;
 
 /** By the words that lead to them. */
 export const GROUPS: Readonly<Record<string, Group>> = {
   manage: {
-    summary: 'projects and tokens, through the management API',
-    load: async () => [...(await tokens()), ...(await projects())],
+    summary: 'projects, tokens and the cache, through the management API',
+    load: async () => [...(await tokens()), ...(await projects()), ...(await cache())],
   },
   'manage token': { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
   'manage project': { summary: 'create, list, activate and deactivate projects', load: projects },
+  'manage cache': { summary: 'purge what the daemon keeps of answers', load: cache },
   token: { summary: 'short for manage token', load: tokens },
   project: { summary: 'short for manage project', load: projects },
+  cache: { summary: 'short for manage cache', load: cache },
   migrate: { summary: "the database's schema", load: migrations },
   config: { summary: "the daemon's settings", load: configuration },
 };

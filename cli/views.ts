@@ -1,5 +1,7 @@
 /** How each thing is shown: fields for machines, columns for people. */
 import type {
+  WireCache,
+  WireCachePurged,
   WireProject,
   WireToken,
   WireTokenCreated,
@@ -145,6 +147,24 @@ export const tokensRevokedView: View<WireTokensRevoked & { project_id: string }>
   columns: [],
   details: {},
 };
+
+export const cachePurgedView: View<WireCachePurged & { purged: string }> = {
+  idOf: ({ purged }) => purged,
+  fields: ['purged', 'purged_count'],
+  columns: [],
+  details: {},
+};
+
+export const cacheView: View<WireCache> = {
+  idOf: ({ backend }) => backend,
+  fields: ['backend', 'entries', 'bytes', 'hits', 'misses'],
+  columns: [],
+  details: { hits: hitsShown },
+};
+
+function hitsShown({ hits, misses }: WireCache): string {
+  return hits === 0 ? '0' : `${hits} (${Math.round((100 * hits) / (hits + misses))} %)`;
+}
 
 export interface Migration {
   name: string;

@@ -6,6 +6,7 @@ import { SettingsError } from '../config/settings.js';
 import { Migrator, SchemaTooNew } from '../migrations/migrator.js';
 import { Admission } from './core/admission.js';
 import { WrongAttempts } from './core/attempts.js';
+import { CacheUpkeep } from './core/cache-upkeep.js';
 import type { RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
 import { RateLimits } from './core/rate-limit.js';
@@ -89,7 +90,11 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     return report;
   };
 
-  const registry = new Registry(stores.records, admission, clock);
+  const { records } = stores;
+  const cacheUpkeep = new CacheUpkeep({ cache: null, records, clock, log });
+  const registry = new Registry(records, admission, clock, (projectId) => {
+    cacheUpkeep.dropProject(projectId);
+  });
   const forwarder = new Forwarder(settings, live, clock);
   const isServing = () => readiness.isDatabaseReady;
   /** Told of each request on /v1 when it is over. */
@@ -135,6 +140,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     attempts,
     addressOf,
     registry,
+    cacheUpkeep,
     migrations: { status: () => migrator.status(), up: migrateUp },
     version,
     clock,

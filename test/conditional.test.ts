@@ -21,6 +21,7 @@ describe('conditional requests of management', () => {
     'a project': `/manage/projects/${project.id}`,
     'the list of tokens': '/manage/tokens?limit=1',
     'a token': `/manage/tokens/${token.id}`,
+    'the cache': '/manage/cache',
     'the migrations': '/manage/migrations',
     'the description': '/manage/openapi.json',
   });
@@ -37,6 +38,7 @@ describe('conditional requests of management', () => {
     'a project',
     'the list of tokens',
     'a token',
+    'the cache',
     'the migrations',
     'the description',
   ] as const) {

@@ -68,6 +68,8 @@ describe('the description of the management API', () => {
       'PATCH /manage/tokens/{id}',
       'DELETE /manage/tokens/{id}',
       'POST /manage/tokens/lookup',
+      'GET /manage/cache',
+      'POST /manage/cache/purge',
       'GET /manage/migrations',
       'POST /manage/migrations/up',
       'GET /manage/openapi.json',
@@ -170,6 +172,16 @@ describe('the description of the management API', () => {
     ['POST', '/manage/tokens', { project_id: ID, max_requests: 2 ** 31 }],
     ['PATCH', '/manage/tokens/{id}', {}],
     ['POST', '/manage/tokens/lookup', { token: '' }],
+    ['POST', '/manage/cache/purge', {}],
+    ['POST', '/manage/cache/purge', { method: 'GET' }],
+    ['POST', '/manage/cache/purge', { url: '/v1/models' }],
+    ['POST', '/manage/cache/purge', { method: 'GET', url: '/v1/models', all: true }],
+    ['POST', '/manage/cache/purge', { url: '/v1/models', all: true }],
+    ['POST', '/manage/cache/purge', { project_id: ID, all: true }],
+    ['POST', '/manage/cache/purge', { method: 'PUT', url: '/v1/models' }],
+    ['POST', '/manage/cache/purge', { method: 'GET', url: '/v2/models' }],
+    ['POST', '/manage/cache/purge', { method: 'GET', url: '/v1/models', dry_run: 'true' }],
+    ['POST', '/manage/cache/purge', { all: false }],
   ] as const) {
     it(`knows, as the daemon does, that ${method} ${path} takes no ${JSON.stringify(body)}`, async () => {
       const { requestBody } = DESCRIPTION.paths[path]![method.toLowerCase()]!;
@@ -237,10 +249,28 @@ const SHOWN: Project = {
   deactivatedAtMs: null,
 };
 
-/** JSON Schema's `not` and `minProperties`, which zod does not read, and zod for the rest. */
+interface Requirement {
+  required: string[];
+}
+
+/** What zod does not read of JSON Schema, and zod for the rest. */
 function accepts(described: object, body: object): boolean {
-  const { not, minProperties = 0, ...shape } = described as Record<string, unknown>;
-  const excluded = (not as { required: string[] } | undefined)?.required ?? [];
-  if (excluded.length > 0 && excluded.every((name) => name in body)) return false;
-  return Object.keys(body).length >= (minProperties as number) && z.fromJSONSchema(shape).safeParse(body).success;
+  const {
+    not,
+    minProperties = 0,
+    oneOf,
+    dependentRequired = {},
+    ...shape
+  } = described as {
+    not?: Requirement;
+    minProperties?: number;
+    oneOf?: Requirement[];
+    dependentRequired?: Record<string, string[]>;
+  };
+  const meets = ({ required }: Requirement) => required.every((name) => name in body);
+  if (not && meets(not)) return false;
+  if (oneOf && oneOf.filter(meets).length !== 1) return false;
+  const entails = Object.entries(dependentRequired).filter(([name]) => name in body);
+  if (!entails.every(([, required]) => meets({ required }))) return false;
+  return Object.keys(body).length >= minProperties && z.fromJSONSchema(shape).safeParse(body).success;
 }

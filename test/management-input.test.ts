@@ -176,6 +176,8 @@ describe('what the management API reads', () => {
       ['POST', '/manage/projects/<id>/tokens/revoke'],
       ['GET', '/manage/tokens/<id>'],
       ['DELETE', '/manage/tokens/<id>'],
+      ['GET', '/manage/cache'],
+      ['POST', '/manage/cache/purge'],
       ['GET', '/manage/migrations'],
     ] as const) {
       it(`that ${method} ${path} does not know are refused with 400`, async () => {

@@ -1,10 +1,13 @@
 import type {
+  CachePurge,
   FrontEnd,
   ProjectCreate,
   ProjectPatch,
   ProjectQuery,
   TokenCreate,
   TokenQuery,
+  WireCache,
+  WireCachePurged,
   WireMessage,
   WireMigrations,
   WireProblem,
@@ -95,6 +98,12 @@ export class ManagementClient {
   }
   lookUpToken(secret: string) {
     return this.#json<WireToken>('POST', '/manage/tokens/lookup', { token: secret });
+  }
+  cache() {
+    return this.#json<WireCache>('GET', '/manage/cache');
+  }
+  purgeCache(body: CachePurge) {
+    return this.#json<WireCachePurged>('POST', '/manage/cache/purge', body);
   }
   migrations() {
     return this.#json<WireMigrations>('GET', '/manage/migrations');

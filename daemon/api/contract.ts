@@ -7,6 +7,8 @@ export type WireToken = z.infer<typeof schemas.token>;
 export type WireTokenCreated = z.infer<typeof schemas.tokenCreated>;
 export type WireTokensRevoked = z.infer<typeof schemas.tokensRevoked>;
 export type WireMessage = z.infer<typeof schemas.message>;
+export type WireCache = z.infer<typeof schemas.cache>;
+export type WireCachePurged = z.infer<typeof schemas.cachePurged>;
 export type WireMigrations = z.infer<typeof schemas.migrations>;
 export type WireProblem = z.infer<typeof schemas.problem>;
 export type WireTokenState = WireToken['state'];
@@ -14,6 +16,7 @@ export type WireTokenState = WireToken['state'];
 export type ProjectCreate = z.infer<typeof schemas.projectCreate>;
 export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
 export type TokenCreate = z.infer<typeof schemas.tokenCreate>;
+export type CachePurge = z.infer<typeof schemas.cachePurge>;
 
 /** Query names and values as they are written on the wire. */
 export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;

@@ -10,6 +10,8 @@ export interface Operation {
   /** As OpenAPI writes it; the only variable part is `{id}`. */
   path: `/manage/${string}`;
   summary: string;
+  /** What the summary has no room for. */
+  description?: string;
   query?: z.ZodObject;
   /** Other names under which a query name is accepted. */
   aliases?: Record<string, string>;
@@ -25,6 +27,14 @@ export interface Operation {
   /** Kinds of refusal (daemon/core/refusal.ts) beside those that may befall any request. */
   refusals: readonly string[];
 }
+
+const PURGING = `Takes exactly one of \`method\` with \`url\`, \`project_id\`, and \`all\`, which can be \`true\` only.
+\`url\` is what stands in a request line: a path under /v1, query included, in the plain form that /v1 itself accepts, so
+without dot segments, \`//\`, a backslash or a fragment, and no full URL. It is compared byte for byte: \`/v1/models?\` is
+another than \`/v1/models\`, and \`%41\` another than \`A\`. Every variant of the answer goes, in every project.
+\`purged_count\` is how many answers were removed; 0 if there were none, and while the cache is off. With \`dry_run\` they
+are counted and stay, and no audit record is kept. A request that was on its way before does not bring its answer back. 503
+when Redis cannot be reached: then nothing is known of what was removed, so ask again.`;
 
 export const operations = {
   createProject: {
@@ -119,6 +129,22 @@ export const operations = {
     path: '/manage/tokens/{id}',
     summary: 'Revokes a token. Doing it again succeeds.',
     answer: schemas.message,
+    refusals: ['not_found'],
+  },
+  readCache: {
+    method: 'GET',
+    path: '/manage/cache',
+    summary: 'Shows what the response cache holds, and its hits and misses since this instance started.',
+    answer: schemas.cache,
+    refusals: [],
+  },
+  purgeCache: {
+    method: 'POST',
+    path: '/manage/cache/purge',
+    summary: 'Removes kept answers: those to one request line in every project, those of a project, or all.',
+    description: PURGING,
+    body: schemas.cachePurge,
+    answer: schemas.cachePurged,
     refusals: ['not_found'],
   },
   readMigrations: {

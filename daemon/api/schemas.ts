@@ -46,6 +46,26 @@ export const tokenPatch = z.strictObject({ is_active: flag });
 
 export const tokenLookup = z.strictObject({ token: z.string().min(1).max(200).describe('a secret, sk-wt-…') });
 
+// As long as a target of /v1 may be. The daemon looks at it as it looks at those (daemon/http/shape.ts).
+export const cachedUrl = z
+  .string()
+  .max(8192)
+  .regex(/^\/v1(?:[/?]|$)/)
+  .describe('a path under /v1 in its plain form, with its query if it has one, at most 8 KiB');
+
+export const cachePurge = z
+  .strictObject({
+    method: z.enum(['GET', 'POST']).describe('GET or POST, the methods whose answers are kept').optional(),
+    url: cachedUrl.optional(),
+    project_id: id.optional(),
+    all: z.literal(true).describe('true').optional(),
+    dry_run: flag.optional(),
+  })
+  .meta({
+    oneOf: [{ required: ['method'] }, { required: ['project_id'] }, { required: ['all'] }],
+    dependentRequired: { method: ['url'], url: ['method'] },
+  });
+
 export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'] as const;
 const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'] as const;
 export const TOKEN_SORTS = SORT_FIELDS.flatMap((field) => [field, `-${field}`] as const);
@@ -119,6 +139,16 @@ export const token = z.strictObject({
 export const tokenCreated = token.extend({ token: z.string() });
 export const message = z.strictObject({ message: z.string() });
 export const tokensRevoked = message.extend({ revoked_count: count });
+
+export const cachePurged = message.extend({ purged_count: count });
+
+export const cache = z.strictObject({
+  backend: z.enum(['memory', 'redis', 'off']),
+  entries: count,
+  bytes: count,
+  hits: count,
+  misses: count,
+});
 
 export const migrations = z.strictObject({
   current: z.string().nullable(),

@@ -17,6 +17,7 @@ export type AuditAction =
   | 'token.revoke'
   | 'token.reactivate'
   | 'token.revoke_all'
+  | 'cache.purge'
   | 'migrations.up'
   | 'management.denied';
 

@@ -3,6 +3,8 @@
  * the log travels as its cause. Which status a kind becomes is decided in daemon/http/problems.ts, where a
  * kind without a status does not compile.
  */
+import { StoreUnavailable } from './ports.js';
+
 export type RefusalKind =
   // the management API
   | 'invalid_request'
@@ -88,6 +90,16 @@ export const loopDetected = () =>
   new Refusal('loop_detected', 'the request has come back: the upstream leads to this proxy again');
 export const unavailable = (cause?: unknown) =>
   new Refusal('unavailable', 'temporarily unavailable', { cause, retryAfterSeconds: 1 });
+export const projectNotFound = () => new Refusal('not_found', 'project not found');
+
+/** What a store answers, or its being away as a refusal. */
+export async function reading<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? unavailable(error) : error;
+  }
+}
 
 /** At least one, and never too early. */
 export const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000));

@@ -16,7 +16,7 @@ import type {
   TokenSort,
 } from './ports.js';
 import { StoreConflict, StoreUnavailable } from './ports.js';
-import { Refusal, unavailable } from './refusal.js';
+import { projectNotFound, reading, Refusal, unavailable } from './refusal.js';
 import {
   digestOf,
   isWellFormedSecret,
@@ -27,6 +27,7 @@ import {
   type Token,
   type TokenState,
 } from './token.js';
+import { Trail } from './trail.js';
 
 export const DEFAULT_LIFETIME_MS = 24 * 3_600_000;
 
@@ -60,15 +61,20 @@ interface Done<T> {
   audit: AuditSubject;
 }
 
-const projectNotFound = () => new Refusal('not_found', 'project not found');
 const tokenNotFound = () => new Refusal('not_found', 'token not found');
 
 export class Registry {
+  readonly #trail: Trail;
+
+  /** @param onKeyChanged told of a project whose upstream key is another from now on. */
   constructor(
     private readonly store: RecordStore,
     private readonly admission: Admission,
     private readonly clock: Clock,
-  ) {}
+    private readonly onKeyChanged: (projectId: string) => void = () => undefined,
+  ) {
+    this.#trail = new Trail(store, clock);
+  }
 
   // ---- projects
 
@@ -92,7 +98,7 @@ export class Registry {
 
   async updateProject(id: string, changes: ProjectChanges, caller: Caller): Promise<Project> {
     const attempt = { action: 'project.update', projectId: id } as const;
-    return this.#change(attempt, caller, async (tx) => {
+    const updated = await this.#change(attempt, caller, async (tx) => {
       const before = await tx.lockProject(id);
       if (!before) throw projectNotFound();
       const after = applied(before, changes, this.clock.now());
@@ -103,6 +109,8 @@ export class Registry {
         audit: { ...attempt, details: difference(before, after, changes) },
       };
     });
+    if (changes.upstreamKey !== undefined) this.onKeyChanged(id);
+    return updated;
   }
 
   async project(id: string): Promise<Project> {
@@ -118,7 +126,7 @@ export class Registry {
   /** Records that somebody tried. `id` is null for what cannot be one: that might be a secret put in the wrong place. */
   async refuseProjectDeletion(id: string | null, caller: Caller): Promise<never> {
     const why = 'projects cannot be deleted; deactivate instead';
-    await this.#recordRefusal({ action: 'project.delete_refused', projectId: id }, caller, why);
+    await this.#trail.refused({ action: 'project.delete_refused', projectId: id }, caller, why);
     throw new Refusal('method_not_allowed', why, { allow: 'GET, PATCH' });
   }
 
@@ -246,8 +254,7 @@ export class Registry {
   /** The schema was brought up to date; the migrations themselves are not this class's matter. */
   async recordMigrations(names: readonly string[], caller: Caller): Promise<void> {
     if (names.length === 0) return;
-    const record = auditRecord({ action: 'migrations.up', details: { names } }, caller, 'success', this.clock.now());
-    await reading(this.store.change((tx) => tx.recordAudit(record)));
+    await this.#trail.done({ action: 'migrations.up', details: { names } }, caller);
   }
 
   // ---- every change goes through here
@@ -275,27 +282,13 @@ export class Registry {
       if (error instanceof StoreUnavailable) throw unavailable(error);
       const isNameTaken = error instanceof StoreConflict && attempt.action !== 'token.create';
       const refusal = isNameTaken ? nameTaken(error) : error;
-      if (refusal instanceof Refusal) await this.#recordRefusal(attempt, caller, refusal.message);
+      if (refusal instanceof Refusal) await this.#trail.refused(attempt, caller, refusal.message);
       throw refusal;
     }
-  }
-
-  async #recordRefusal(attempt: AuditSubject, caller: Caller, why: string): Promise<void> {
-    const details = { ...attempt.details, refused: why };
-    const record = auditRecord({ ...attempt, details }, caller, 'denied', this.clock.now());
-    await reading(this.store.change((tx) => tx.recordAudit(record)));
   }
 }
 
 const nameTaken = (cause: Error) => new Refusal('name_taken', 'a project of this name exists already', { cause });
-
-async function reading<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    throw error instanceof StoreUnavailable ? unavailable(error) : error;
-  }
-}
 
 function change(kind: Change['kind'], projectId: string, tokenId: string | null = null): Change {
   return { kind, projectId, tokenId };

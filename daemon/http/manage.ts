@@ -2,6 +2,7 @@ import { type RequestHandler, Router } from 'express';
 import { type MigrationReport, wireMigrations } from '../api/migrations.js';
 import { type Operations, operations } from '../api/operations.js';
 import type { WrongAttempts } from '../core/attempts.js';
+import type { CacheUpkeep } from '../core/cache-upkeep.js';
 import type { Clock } from '../core/ports.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
@@ -12,13 +13,23 @@ import { bearerOf, exactly } from './credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
 import type { JsonBodyOptions } from './json-body.js';
 import { openApi } from './openapi.js';
-import { tokenDraft, tokenFilter, tokenSort, wirePage, wireProject, wireToken } from './wire.js';
+import {
+  purgeSelection,
+  tokenDraft,
+  tokenFilter,
+  tokenSort,
+  wirePage,
+  wireProject,
+  wirePurged,
+  wireToken,
+} from './wire.js';
 
 export interface ManageOptions {
   managementToken: string;
   attempts: Pick<WrongAttempts, 'refuse'>;
   addressOf: AddressOf;
   registry: Registry;
+  cacheUpkeep: CacheUpkeep;
   migrations: {
     status(): Promise<MigrationReport>;
     up(): Promise<MigrationReport>;
@@ -38,6 +49,7 @@ export function manageRoutes(options: ManageOptions): Router {
   const handlers: Handlers<Operations> = {
     ...projectHandlers(registry),
     ...tokenHandlers(registry),
+    ...cacheHandlers(options.cacheUpkeep),
     ...migrationHandlers(options),
     describeApi: () => Promise.resolve(description),
   };
@@ -137,6 +149,22 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
     revokeToken: async (asked) => {
       await registry.revokeToken(idOf(asked, 'token'), asked.caller);
       return { message: 'token revoked' };
+    },
+  };
+}
+
+function cacheHandlers(upkeep: CacheUpkeep): Handlers<Pick<Operations, 'readCache' | 'purgeCache'>> {
+  return {
+    readCache: () => upkeep.report(),
+
+    purgeCache: async ({ body, caller }) => {
+      const selection = purgeSelection(body);
+      if (selection.kind === 'project' && !isId(selection.projectId)) throw notFound('project');
+      const isRehearsal = body.dry_run === true;
+      return wirePurged(
+        await (isRehearsal ? upkeep.rehearsePurge(selection) : upkeep.purge(selection, caller)),
+        isRehearsal,
+      );
     },
   };
 }

@@ -48,10 +48,11 @@ export function openApi(version: string): Json {
 }
 
 function described(name: string, operation: Operation): Json {
-  const { method, summary, body } = operation;
+  const { method, summary, description, body } = operation;
   return {
     operationId: name,
     summary,
+    ...(description !== undefined && { description }),
     parameters: [
       ...queryParameters(operation),
       ...(method === 'GET' ? [refTo('parameters', 'If-None-Match')] : []),

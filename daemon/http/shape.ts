@@ -56,21 +56,23 @@ const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
 // A segment of dots only, in plain or in hexadecimal, perhaps with parameters (`..;x`).
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:;[^/]*)?(?=\/|$)/i;
 
-/** One plain form, so that what is routed, cached and forwarded is the same thing. `%2F` is data and stays as it is. */
 function checkTarget(target: string): void {
   if (target.length > LONGEST_TARGET) throw new Refusal('uri_too_long', 'request target too long');
-  if (PLAIN_TARGET.test(target)) return;
+  if (!isPlainTarget(target)) throw targetNotPlain();
+}
+
+/** One plain form, so that what is routed, cached and forwarded is the same thing. `%2F` is data and stays as it is. */
+export function isPlainTarget(target: string): boolean {
+  if (PLAIN_TARGET.test(target)) return true;
   const path = pathOf(target);
-  if (
-    !VISIBLE_ASCII.test(target) ||
-    !/^\/v1(?:\/|$)/.test(path) ||
-    /[\\#]/.test(target) ||
-    path.includes('//') ||
-    DOT_SEGMENT.test(path) ||
-    /%(?![0-9a-f]{2})/i.test(path)
-  ) {
-    throw targetNotPlain();
-  }
+  return (
+    VISIBLE_ASCII.test(target) &&
+    /^\/v1(?:\/|$)/.test(path) &&
+    !/[\\#]/.test(target) &&
+    !path.includes('//') &&
+    !DOT_SEGMENT.test(path) &&
+    !/%(?![0-9a-f]{2})/i.test(path)
+  );
 }
 
 export const targetNotPlain = () => malformed('the request target is not in its plain form');

@@ -1,11 +1,13 @@
 /** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
 import type * as z from 'zod';
-import type { WireProject, WireToken } from '../api/contract.js';
-import type * as schemas from '../api/schemas.js';
+import type { WireCachePurged, WireProject, WireToken } from '../api/contract.js';
+import * as schemas from '../api/schemas.js';
+import type { Purged, PurgeSelection } from '../core/cache-upkeep.js';
 import type { PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
 import type { Project } from '../core/token.js';
+import { isPlainTarget } from './shape.js';
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
@@ -81,6 +83,25 @@ const SORT_FIELDS: Record<string, TokenSortField> = {
 export function tokenSort(written: string): TokenSort {
   const descending = written.startsWith('-');
   return { field: SORT_FIELDS[descending ? written.slice(1) : written] ?? 'createdAt', descending };
+}
+
+/** @throws {Refusal} unless the body names exactly one thing. */
+export function purgeSelection(body: z.output<typeof schemas.cachePurge>): PurgeSelection {
+  const { method, url, project_id: projectId, all } = body;
+  const isOne = [method ?? url, projectId, all].filter((it) => it !== undefined).length === 1;
+  if (isOne && method !== undefined && url !== undefined) {
+    // The schema is satisfied with the beginning.
+    if (isPlainTarget(url)) return { kind: 'resource', method, url };
+    throw new Refusal('invalid_request', `url must be ${schemas.cachedUrl.description ?? ''}`);
+  }
+  if (isOne && projectId !== undefined) return { kind: 'project', projectId };
+  if (isOne && all) return { kind: 'all' };
+  throw new Refusal('invalid_request', 'give exactly one of method with url, project_id, and all');
+}
+
+export function wirePurged({ count, isCacheOff }: Purged, isRehearsal: boolean): WireCachePurged {
+  const what = `${count} ${count === 1 ? 'answer' : 'answers'} ${isRehearsal ? 'would be purged' : 'purged'}`;
+  return { message: isCacheOff ? `${what}: the cache is off` : what, purged_count: count };
 }
 
 export function wirePage<Item, Wire>(page: PageOf<Item>, wire: (item: Item) => Wire): PageOf<Wire> {

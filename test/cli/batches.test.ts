@@ -244,6 +244,7 @@ describe('several tokens or projects at once', () => {
       [`project update ${project} --name other`],
       [`project set-key ${project}`, canary('upstream')],
       [`project revoke-tokens ${project} -y`],
+      [`cache purge --project-id ${project} -y`],
       ['project create --name third', canary('upstream')],
     ];
     const before = (await auditOf(daemon)).length;

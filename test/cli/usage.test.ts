@@ -30,6 +30,7 @@ describe('the command line', () => {
           'manage',
           'token',
           'project',
+          'cache',
           'config',
           'migrate',
           'help',

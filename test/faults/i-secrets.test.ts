@@ -342,6 +342,7 @@ describe('I: secrets', () => {
       ['GET', `/manage/tokens/${'0'.repeat(8)}-0000-4000-8000-${'0'.repeat(12)}`],
       ['POST', '/manage/projects', { name: 'x', api_key: canary('upstream') }],
       ['POST', '/manage/tokens/lookup', { token: mintSecret() }],
+      ['POST', '/manage/cache/purge', { all: true }],
       ['GET', '/manage/migrations'],
       ['POST', '/manage/migrations/up', {}],
     ];
