@@ -176,6 +176,9 @@ describe('wrong management credentials', () => {
       ['fe80::1%eth0', 'fe80::2%eth1', 'fe80:0:0:1::1'],
       ['203.0.113.7', '203.0.113.7', '203.0.113.8'],
       ['64:ff9b::203.0.113.7', '64:ff9b::1', '64:ff9a::1'],
+      ['203.0.113.7', '::ffff:203.0.113.7', '::ffff:203.0.113.8'],
+      ['203.0.113.7', '::FFFF:cb00:7107', '::ffff:cb00:7108'],
+      ['::ffff:203.0.113.7', '0:0:0:0:0:ffff:203.0.113.7', '0::ffff:203.0.113.8'],
     ] as const) {
       it(`those from ${one} and ${same} are one address's, those from ${other} another's`, () => {
         exhaust(one);
