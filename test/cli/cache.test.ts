@@ -1,0 +1,198 @@
+import { expect } from 'chai';
+import { canary } from '../support/canaries.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { auditOf, lastAuditOf } from '../support/management.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+
+describe('llmp cache', () => {
+  describe('against a daemon whose cache is off', () => {
+    let daemon: TestDaemon;
+
+    before(async () => {
+      daemon = await startDaemon();
+    });
+    after(() => daemon.stop());
+
+    const here = (args: string, situation: Situation = {}): Promise<Captured> =>
+      llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
+
+    it('purge says that it is off, and exits 0', async () => {
+      for (const words of ['cache', 'manage cache']) {
+        const { exitCode, out, err } = await here(`${words} purge --method GET --url /v1/models`);
+        expect({ exitCode, out, err }).to.deep.equal({
+          exitCode: 0,
+          out: '',
+          err: '0 answers purged: the cache is off.\n',
+        });
+      }
+    });
+
+    it('purge is recorded as the work of the CLI, with its reason', async () => {
+      await here('cache purge --method get --url /v1/models?a=1 --reason prices');
+      const { action, actor, reason, count, details } = await lastAuditOf(daemon);
+      expect({ action, actor, reason, count }).to.deep.equal({
+        action: 'cache.purge',
+        actor: 'cli',
+        reason: 'prices',
+        count: 0,
+      });
+      expect(JSON.parse(details ?? '')).to.deep.equal({ method: 'GET', url: '/v1/models?a=1' });
+    });
+
+    it('purge finds a project by its name or the beginning of its id', async () => {
+      const { id, name } = await daemon.createProject({ name: 'web' });
+      for (const given of [id, id.slice(0, 8), name]) {
+        const { exitCode, out } = await here(`cache purge --project-id ${given} --yes --json`);
+        expect(exitCode).to.equal(0);
+        expect(JSON.parse(out)).to.include({ purged: id, purged_count: 0 });
+        expect((await lastAuditOf(daemon)).project_id).to.equal(id);
+      }
+      expect((await here('cache purge --project-id nobody --yes')).exitCode).to.equal(4);
+    });
+
+    it('purge shows what the daemon says of a path that is not in its plain form', async () => {
+      const { exitCode, err } = await here('cache purge --method GET --url /v1/../manage');
+      expect(exitCode).to.equal(1);
+      expect(err).to.contain('llmp: url must be a path under /v1 in its plain form');
+    });
+
+    it('stats shows it, in every format', async () => {
+      expect(await here('cache stats')).to.deep.equal({
+        exitCode: 0,
+        out: 'off\t0\t0\t0\t0\n',
+        err: 'The cache is off. Turn it on with HTTP_CACHE_ENABLED=true\n',
+      });
+      const { out, err } = await here('manage cache stats --json');
+      expect(err).to.equal('');
+      expect(JSON.parse(out)).to.deep.equal({ backend: 'off', entries: 0, bytes: 0, hits: 0, misses: 0 });
+      expect((await here('cache stats -o csv -q')).out).to.equal(
+        'backend,entries,bytes,hits,misses\r\noff,0,0,0,0\r\n',
+      );
+      expect((await here('cache stats -q')).err).to.equal('');
+    });
+
+    it('without a verb names the choices', async () => {
+      const { exitCode, err } = await here('cache');
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('purge, stats');
+    });
+
+    it('leaves no record of a dry run', async () => {
+      const before = (await auditOf(daemon)).length;
+      const { err } = await here('cache purge --all --dry-run');
+      expect(err).to.equal('0 answers would be purged: the cache is off. Nothing was changed.\n');
+      expect(await auditOf(daemon)).to.have.lengthOf(before);
+    });
+  });
+
+  describe('against a daemon that answers', () => {
+    let daemon: StandIn;
+
+    beforeEach(async () => {
+      daemon = await startStandIn();
+      daemon.answer = (_req, res) => {
+        answerJson(res, 200, { message: '3 answers purged', purged_count: 3 });
+      };
+    });
+    afterEach(() => daemon.stop());
+
+    const here = (args: string | string[], situation: Situation = {}): Promise<Captured> =>
+      llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
+
+    it('purge repeats what was purged, and asks nothing for a single path', async () => {
+      const { exitCode, out, err } = await here('cache purge --method GET --url /v1/models', { terminal: 80 });
+      expect({ exitCode, out, err }).to.deep.equal({ exitCode: 0, out: '', err: '3 answers purged.\n' });
+      expect(daemon.asked.map(({ method, url }) => `${method} ${url}`)).to.deep.equal(['POST /manage/cache/purge']);
+    });
+
+    it('purge gives a program what was purged and how many', async () => {
+      const purge = 'cache purge --method POST --url /v1/embeddings';
+      expect(JSON.parse((await here(`${purge} --json`)).out)).to.deep.equal({
+        purged: 'POST /v1/embeddings',
+        message: '3 answers purged',
+        purged_count: 3,
+      });
+      expect((await here(`${purge} -o csv`)).out).to.equal('purged,purged_count\r\n"POST /v1/embeddings",3\r\n');
+      expect((await here(`${purge} -o id`)).out).to.equal('POST /v1/embeddings\n');
+      expect((await here(`${purge} -q`)).err).to.equal('');
+    });
+
+    for (const selection of ['--all', '--project-id 3fa91c2e-0000-4000-8000-000000000000']) {
+      it(`purge ${selection.split(' ')[0]} asks on a terminal, and wants --yes elsewhere`, async () => {
+        const purge = `cache purge ${selection}`;
+        const refused = await here(purge);
+        expect(refused.exitCode).to.equal(2);
+        expect(refused.err).to.contain('--yes');
+        const no = await here(purge, { terminal: 80, answer: 'n\n' });
+        expect(no.exitCode).to.equal(2);
+        expect(no.err).to.contain('nothing was changed');
+        expect(daemon.asked).to.deep.equal([]);
+        expect((await here(purge, { terminal: 80, answer: 'y\n' })).exitCode).to.equal(0);
+        expect((await here(`${purge} --yes`)).exitCode).to.equal(0);
+        expect((await here(`${purge} -n`)).exitCode).to.equal(0);
+        expect(daemon.asked).to.have.lengthOf(3);
+      });
+    }
+
+    for (const [what, args, said] of [
+      ['nothing', '', '--method and --url, --project-id, or --all'],
+      ['a path without a method', '--url /v1/models', '--method GET'],
+      ['a method without a path', '--method GET', '--url PATH'],
+      ['a path and a project', '--method GET --url /v1/models --project-id web', 'exclude each other'],
+      ['a project and everything', '--project-id web --all', 'exclude each other'],
+      ['a path and everything', '--url /v1/models --all', 'exclude each other'],
+      ['a method that is not kept', '--method DELETE --url /v1/models', 'GET or POST'],
+      ['a word too many', '--all /v1/models', 'too many arguments'],
+    ] as const) {
+      it(`purge of ${what} is refused before anything is sent`, async () => {
+        const { exitCode, err } = await here(`cache purge ${args} --yes`.replace('  ', ' '));
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain(said);
+        expect(daemon.asked).to.deep.equal([]);
+      });
+    }
+
+    it('purge of a full URL says where the daemon belongs, and does not repeat what may be a secret', async () => {
+      const key = canary('upstream');
+      const { exitCode, err } = await here(`cache purge --method GET --url http://host:8080/v1/models?key=${key}`);
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('not a full URL').and.to.contain('in front of /v1').and.to.contain('--server');
+      expect(err).not.to.contain(key);
+      expect(daemon.asked).to.deep.equal([]);
+    });
+
+    it('purge refuses a secret where the id of a project belongs', async () => {
+      const { exitCode, err } = await here(`cache purge --project-id sk-wt-${'b'.repeat(49)} --yes`);
+      expect(exitCode).to.equal(2);
+      expect(err).not.to.contain('bbb');
+    });
+
+    it('exits 8 when the cache cannot be reached, and says when to try again', async () => {
+      daemon.answer = refuse(503, 'unavailable', 'temporarily unavailable', { 'retry-after': '1' });
+      for (const args of ['cache purge --all --yes', 'cache stats']) {
+        const { exitCode, out, err } = await here(args);
+        expect({ exitCode, out }).to.deep.equal({ exitCode: 8, out: '' });
+        expect(err).to.contain('temporarily unavailable').and.to.contain('Try again in 1 s');
+      }
+    });
+
+    it('stats shows a person what part of the requests it answered', async () => {
+      daemon.answer = (_req, res) => {
+        answerJson(res, 200, { backend: 'redis', entries: 12, bytes: 34567, hits: 1, misses: 2 });
+      };
+      const { out, err } = await here('cache stats', { terminal: 80, env: { ...env(), NO_COLOR: '1' } });
+      expect(err).to.equal('');
+      expect(out.split('\n').map((line) => line.replace(/ +/, ' '))).to.deep.equal([
+        'backend redis',
+        'entries 12',
+        'bytes 34567',
+        'hits 1 (33 %)',
+        'misses 2',
+        '',
+      ]);
+    });
+
+    const env = () => ({ LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN });
+  });
+});
