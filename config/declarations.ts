@@ -190,16 +190,11 @@ const database = {
 };
 
 const redis = {
-  redisAddress: optional(
-    'REDIS_ADDR',
-    hostAndPort,
-    'The Redis that several instances share, host:port.',
-    'hasNoEffectYet',
-  ),
-  redisDatabase: setting('REDIS_DB', integer(0, 15), '0', 'The number of its database.', 'hasNoEffectYet'),
-  redisUsername: optional('REDIS_USERNAME', plainText, 'The user to log in as.', 'hasNoEffectYet'),
-  redisPassword: optional('REDIS_PASSWORD', plainText, 'The password to log in with.', 'isSecret', 'hasNoEffectYet'),
-  redisTls: setting('REDIS_TLS', flag, 'false', 'Whether the connection is encrypted.', 'hasNoEffectYet'),
+  redisAddress: optional('REDIS_ADDR', hostAndPort, 'The Redis that several instances share, host:port.'),
+  redisDatabase: setting('REDIS_DB', integer(0, 15), '0', 'The number of its database.'),
+  redisUsername: optional('REDIS_USERNAME', plainText, 'The user to log in as.'),
+  redisPassword: optional('REDIS_PASSWORD', plainText, 'The password to log in with.', 'isSecret'),
+  redisTls: setting('REDIS_TLS', flag, 'false', 'Whether the connection is encrypted.'),
 };
 
 const caching = {

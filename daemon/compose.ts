@@ -24,6 +24,7 @@ import { listen } from './listen.js';
 import { Readiness } from './readiness.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
+import { openSharedStores, type SharedStores } from './store/shared.js';
 
 export const realClock: Clock = {
   now: () => Date.now(),
@@ -52,6 +53,7 @@ export interface Daemon {
   /** The one that serves /manage, if that is not `server`. */
   managementServer: Server | null;
   stores: Stores;
+  shared: SharedStores;
   admission: Admission;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
   apply(settings: Settings): void;
@@ -65,6 +67,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const live = { current: settings };
   const instanceId = randomUUID();
   const stores = await openStores(settings);
+  const shared = await openSharedStores({ live, clock, log, deriveKey: (purpose) => stores.deriveKey(purpose) });
   const migrator = new Migrator(stores.database.sequelize, version, () => clock.now());
   const readiness = new Readiness();
   const { lookup, ledger } = stores;
@@ -106,7 +109,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const rateLimits = new RateLimits({
     live,
     local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
-    shared: null,
+    shared: shared.rateWindows,
   });
   const addressOf = addressesBehind(settings.trustedProxies);
   const loopMark = `llmp-${instanceId.slice(0, 8)}`;
@@ -146,6 +149,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     clock,
     live,
   };
+  const { redis } = shared;
   const probes = {
     clock,
     startedAtMs: clock.monotonic(),
@@ -155,6 +159,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
       admission.heardFromDatabase();
     },
     outlastsDatabase: () => admission.outlastsDatabase,
+    pingRedis: redis && (() => redis.ping()),
   };
   /** A listener that serves what it is given, and the probes. */
   const serverOf = (serves: { proxy: Proxy | null; upgrades: Upgrades | null; manage: ManageOptions | null }) =>
@@ -176,6 +181,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     if (readiness.isDatabaseReady) await admission.retire();
     await forwarder.close();
     await attempts.close();
+    await shared.close();
     await stores.close();
   };
   try {
@@ -211,6 +217,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     server,
     managementServer,
     stores,
+    shared,
     admission,
     apply(next) {
       live.current = next;

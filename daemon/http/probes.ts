@@ -11,11 +11,14 @@ export interface Probes {
   pingDatabase: () => Promise<void>;
   /** Whether verified tokens are served although the database is away. */
   outlastsDatabase: () => boolean;
+  /** Rejects when Redis does not answer; null where there is none. */
+  pingRedis: (() => Promise<void>) | null;
 }
 
 const CHECK_WITHIN_MS = 1_000;
 
-export function probeRoutes({ clock, startedAtMs, missing, pingDatabase, outlastsDatabase }: Probes): Router {
+export function probeRoutes(probes: Probes): Router {
+  const { clock, startedAtMs, missing, pingDatabase, outlastsDatabase, pingRedis } = probes;
   const router = Router({ caseSensitive: true, strict: true });
 
   route(router, '/live', {
@@ -32,6 +35,7 @@ export function probeRoutes({ clock, startedAtMs, missing, pingDatabase, outlast
         if (outlastsDatabase()) degraded.push('database');
         else lacking.add('database');
       }
+      if (pingRedis && !(await isFine(clock, pingRedis()))) degraded.push('redis');
       const isReady = lacking.size === 0;
       answer(res, isReady, { status: isReady ? 'ready' : 'not ready', missing: [...lacking], degraded });
     },
@@ -39,11 +43,15 @@ export function probeRoutes({ clock, startedAtMs, missing, pingDatabase, outlast
 
   route(router, '/health', {
     GET: async (_req, res) => {
-      const isUp = await isFine(clock, pingDatabase());
+      const [isUp, isRedisUp] = await Promise.all([
+        isFine(clock, pingDatabase()),
+        pingRedis && isFine(clock, pingRedis()),
+      ]);
+      const redis = isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing';
       answer(res, isUp, {
         status: isUp ? 'ok' : 'failing',
         uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
-        checks: { database: isUp ? 'ok' : 'failing', redis: 'off', event_bus: 'off' },
+        checks: { database: isUp ? 'ok' : 'failing', redis, event_bus: 'off' },
       });
     },
   });

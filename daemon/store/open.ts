@@ -17,6 +17,8 @@ export interface Stores {
   ledger: Ledger;
   /** Once there are tables: refuses a database whose upstream keys this process cannot open. @throws {SettingsError} */
   checkEncryptionKey(): Promise<void>;
+  /** 32 bytes that come from the encryption key and serve this purpose alone. */
+  deriveKey(purpose: string): Buffer;
   close(): Promise<void>;
 }
 
@@ -40,6 +42,7 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
       lookup: new SqlTokenLookup(database, box),
       ledger: new SqlLedger(database),
       checkEncryptionKey: () => checkEncryptionKey(database, box),
+      deriveKey: (purpose) => box.derive(purpose),
       close: async () => {
         await database.close();
         await unlock();

@@ -2,7 +2,7 @@
  * Secrets at rest: AES-256-GCM. What is sealed is bound to its place (the additional data), so that a row
  * copied to another project does not open, and names the key it was sealed with, so that keys can be changed.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -30,6 +30,11 @@ export class SecretBox {
     if (key.length !== KEY_BYTES) throw new RangeError(`an encryption key has ${KEY_BYTES} bytes`);
     this.#key = key;
     this.keyId = createHash('sha256').update('llmp key id\0').update(key).digest('hex').slice(0, 16);
+  }
+
+  /** A key of 32 bytes for another purpose, which tells nothing about this one. */
+  derive(purpose: string): Buffer {
+    return Buffer.from(hkdfSync('sha256', this.#key, '', `llmp ${purpose}`, KEY_BYTES));
   }
 
   /** @param place where the secret stands, such as `project:<id>:api_key`. */

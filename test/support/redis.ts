@@ -1,0 +1,198 @@
+/** A Redis of the test's own, on a free port and in a folder of its own; and a relay in front of it that can be slow or silent. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { Redis } from 'ioredis';
+import type { RedisAddress } from '../../daemon/store/redis/address.js';
+import { temporaryFolder } from './daemon.js';
+import { eventually } from './eventually.js';
+
+/** Says why tests of Redis are skipped here; where everything must be there they fail instead. */
+export const WITHOUT_REDIS =
+  process.env.CI !== 'true' && spawnSync('redis-server', ['--version']).error ? ' (skipped: no redis-server here)' : '';
+
+export class TestRedis {
+  readonly port: number;
+  readonly #dir = temporaryFolder();
+  #options: readonly string[];
+  #process: ChildProcess | null = null;
+  #client: Redis | null = null;
+
+  private constructor(port: number, options: readonly string[]) {
+    this.port = port;
+    this.#options = options;
+  }
+
+  /** @param options of the command line, such as `--requirepass`. */
+  static async start(...options: string[]): Promise<TestRedis> {
+    const redis = new TestRedis(await freePort(), options);
+    await redis.begin();
+    return redis;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** What a connection is given. */
+  at(more: Partial<RedisAddress> = {}): RedisAddress {
+    const [host, port] = ['127.0.0.1', this.port];
+    return { host, port, database: 0, username: undefined, password: undefined, isEncrypted: false, ...more };
+  }
+
+  /** What a test looks at, and does to, the data with; behind the back of the daemon. */
+  get client(): Redis {
+    return (this.#client ??= this.#newClient());
+  }
+
+  #newClient(): Redis {
+    const password = this.#options[this.#options.indexOf('--requirepass') + 1];
+    const client = new Redis({
+      port: this.port,
+      host: '127.0.0.1',
+      protocol: 2,
+      ...(this.#options.includes('--requirepass') && password !== undefined && { password }),
+      retryStrategy: () => 20,
+    });
+    client.on('error', () => undefined); // While it is away.
+    return client;
+  }
+
+  /** Starts it, or starts it again with what it had saved. */
+  async begin(...options: string[]): Promise<void> {
+    this.#options = [...this.#options, ...options];
+    const args = [
+      '--port',
+      String(this.port),
+      '--bind',
+      '127.0.0.1',
+      '--dir',
+      this.#dir,
+      '--save',
+      '',
+      ...this.#options,
+    ];
+    this.#process = spawn('redis-server', args, { stdio: 'ignore' });
+    await once(this.#process, 'spawn');
+    await eventually('Redis answers', async () => {
+      const probe = this.#newClient();
+      const isThere = await probe.ping().then(Boolean, () => false);
+      probe.disconnect();
+      return isThere;
+    });
+  }
+
+  /** Kills it; what it had not saved is lost. */
+  async kill(): Promise<void> {
+    const it = this.#process;
+    if (!it) return;
+    this.#process = null;
+    const gone = once(it, 'exit');
+    it.kill('SIGKILL');
+    await gone;
+  }
+
+  /** As if the machine stood still: connections stay, nothing answers. */
+  freeze(): void {
+    this.#process?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#process?.kill('SIGCONT');
+  }
+
+  /** How many clients are connected under the daemon's name. */
+  async daemonConnections(): Promise<number> {
+    return ((await this.client.client('LIST')) as string).split('\n').filter((line) => /\bname=llmp\b/.test(line))
+      .length;
+  }
+
+  /** How many commands it has run, these included. */
+  async commands(): Promise<number> {
+    return Number(/total_commands_processed:(\d+)/.exec(await this.client.info('stats'))?.[1]);
+  }
+
+  async stop(): Promise<void> {
+    this.#client?.disconnect();
+    this.#client = null;
+    await this.kill();
+  }
+}
+
+/** Stands in front of a server. What comes through can be held up, or left lying. */
+export class Relay {
+  /** Before each piece goes on, in either direction. */
+  delayMs = 0;
+  /** Takes connections, and passes nothing on. */
+  isSilent = false;
+  connections = 0;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(private readonly targetPort: number) {
+    this.#server = createServer((client) => {
+      this.#connect(client);
+    });
+  }
+
+  static async to(targetPort: number): Promise<Relay> {
+    const relay = new Relay(targetPort);
+    relay.#server.listen(0, '127.0.0.1');
+    await once(relay.#server, 'listening');
+    return relay;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** How many connections are open now, seen from the client. */
+  get open(): number {
+    return this.#sockets.size;
+  }
+
+  /** Ends all connections with a reset. */
+  reset(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+    if (this.#server.listening) await once(this.#server, 'close');
+  }
+
+  #connect(client: Socket): void {
+    this.connections++;
+    const target = connect(this.targetPort, '127.0.0.1');
+    this.#sockets.add(client);
+    for (const [from, to] of [
+      [client, target],
+      [target, client],
+    ] as const) {
+      from.on('error', () => undefined);
+      from.on('data', (piece) => {
+        if (this.isSilent) return;
+        if (this.delayMs === 0) to.write(piece);
+        else setTimeout(() => to.write(piece), this.delayMs);
+      });
+      from.on('close', () => {
+        this.#sockets.delete(client);
+        to.destroy();
+      });
+    }
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
