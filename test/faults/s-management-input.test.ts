@@ -207,6 +207,42 @@ describe('S: what the management API is sent', () => {
     }
   });
 
+  describe('purges', () => {
+    for (const body of [
+      '{}',
+      '[]',
+      '{"all":false}',
+      '{"all":"true"}',
+      '{"all":1}',
+      '{"all":true,"extra":1}',
+      '{"all":true,"project_id":null}',
+      '{"all":true,"__proto__":{"dry_run":true}}',
+      '{"All":true}',
+      '{"dry_run":true}',
+      '{"all":true,"dry_run":"false"}',
+      '{"project_id":["<mine>"]}',
+      '{"project_id":{"ne":"<mine>"}}',
+      '{"project_id":""}',
+      '{"method":["GET"],"url":"/v1/models"}',
+      '{"method":"GET","url":["/v1/models"]}',
+      '{"method":"GET","url":"/v1/models","path":"/v1/models"}',
+      '{"method":"GET /v1/models","url":"/v1/models"}',
+      '{"method":"GET","url":"/v1/models\\n"}',
+      '{"method":"GET","url":"/v1/models\\u0000"}',
+      '{"method":"GET","url":"/v1/*"}{"all":true}',
+    ]) {
+      it(`S06 ${body} purges nothing`, async () => {
+        const bytes = send('POST /manage/cache/purge', body.replace('<mine>', stage.project.id));
+        await refused(bytes, 400, 'invalid_request');
+      });
+    }
+
+    it('S07 in a form are 415, as a browser could send them from any page', async () => {
+      const type = { 'Content-Type': 'application/x-www-form-urlencoded' };
+      await refused(send('POST /manage/cache/purge', 'all=true', type), 415, 'unsupported_media_type');
+    });
+  });
+
   describe('bodies', () => {
     // Read as a request of its own, it would create a project.
     const inner = send('POST /manage/projects', `{"name":"smuggled","api_key":"${KEY}"}`);
