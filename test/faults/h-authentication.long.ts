@@ -1,9 +1,8 @@
 import { expect } from 'chai';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { Refusal } from '../../daemon/core/refusal.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { head, type RawClient } from '../support/raw.js';
+import { heapAfterCollection } from './support/heap.js';
 import { staged } from './support/stage.js';
 
 describe('H at length: who may pass', function () {
@@ -95,12 +94,6 @@ describe('H at length: secrets', () => {
     expect(secrets.size).to.equal(MANY);
   });
 });
-
-function heapAfterCollection(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().heapUsed;
-}
 
 /** How often one of `some` is less than one of `others`; of equals each is half the time (Mann and Whitney). */
 function chanceOfLess(some: readonly number[], others: readonly number[]): number {

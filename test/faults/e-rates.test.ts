@@ -1,0 +1,180 @@
+import { expect } from 'chai';
+import { RateLimits } from '../../daemon/core/rate-limit.js';
+import { mintSecret } from '../../daemon/core/token.js';
+import { MemoryRateWindows } from '../../daemon/store/memory/rate-windows.js';
+import { TestClock } from '../support/clock.js';
+import { type Fields, head, type RawAnswer } from '../support/raw.js';
+import { expectRefusal, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
+import { heapAfterCollection } from './support/heap.js';
+import { type Stage, staged } from './support/stage.js';
+
+const WINDOW_MS = 60_000;
+const HANDSHAKE: Fields = {
+  Connection: 'Upgrade',
+  Upgrade: 'websocket',
+  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  'Sec-WebSocket-Version': '13',
+};
+
+/** The answers to requests that are all sent at the same moment. */
+async function atOnce(stage: Stage, requests: readonly string[]): Promise<RawAnswer[]> {
+  const clients = await Promise.all(requests.map(() => stage.client()));
+  for (const [index, client] of clients.entries()) client.send(requests[index] ?? '');
+  return Promise.all(clients.map((client) => client.answer()));
+}
+
+/** How many were let through, where each of the others is refused by a limit that says when to come back. */
+function letThrough(answers: readonly RawAnswer[], passed = 200): number {
+  const refused = answers.filter(({ status }) => status !== passed);
+  for (const answer of refused) {
+    expectRefusal(answer, RATE_LIMITED);
+    expect(Number(answer.header('retry-after'))).to.be.within(1, WINDOW_MS / 1000);
+  }
+  return answers.length - refused.length;
+}
+
+describe('E: a limit for all requests', () => {
+  const LIMIT = 50;
+  const { stage, it } = staged({ env: { GLOBAL_RATE_LIMIT: String(LIMIT) } });
+  const nextWindow = () => {
+    stage.daemon.clock.advance(WINDOW_MS);
+  };
+
+  it('E12 lets exactly as many through when four times as many come at the same moment, window after window', async () => {
+    for (let window = 0; window < 3; window++) {
+      nextWindow();
+      expect(letThrough(await atOnce(stage, Array<string>(4 * LIMIT).fill(stage.get())))).to.equal(LIMIT);
+    }
+    expect(await stage.uses()).to.equal(3 * LIMIT);
+  });
+
+  it('E12 lets exactly as many through of several tokens, requests with bodies and handshakes together', async () => {
+    nextWindow();
+    const other = await stage.issue();
+    const requests = [
+      stage.get(),
+      stage.post('{}'),
+      head('GET /v1/models', other.token),
+      head('GET /v1/realtime', stage.secret, HANDSHAKE),
+    ];
+    const answers = await atOnce(
+      stage,
+      Array.from({ length: 2 * LIMIT }, (_, i) => requests[i % requests.length]!),
+    );
+    expect(letThrough(answers)).to.equal(LIMIT);
+    expect((await stage.uses()) + (await stage.uses(other))).to.equal(LIMIT);
+  });
+
+  it('E12 is not used up by tokens nobody was given', async () => {
+    nextWindow();
+    const guesses = Array.from({ length: 2 * LIMIT }, () => head('GET /v1/models', mintSecret()));
+    for (const answer of await atOnce(stage, guesses)) expectRefusal(answer, UNAUTHORIZED);
+    expect(letThrough(await atOnce(stage, Array<string>(2 * LIMIT).fill(stage.get())))).to.equal(LIMIT);
+  });
+});
+
+describe('E: a limit for each address', () => {
+  const LIMIT = 5;
+  const { stage, it } = staged({ env: { IP_RATE_LIMIT: String(LIMIT) } });
+  const nextWindow = () => {
+    stage.daemon.clock.advance(WINDOW_MS);
+  };
+
+  const FORGED: Record<string, (address: string) => Fields> = {
+    'X-Forwarded-For': (address) => ({ 'X-Forwarded-For': address }),
+    'X-Forwarded-For behind others': (address) => ({ 'X-Forwarded-For': ['127.0.0.1', `${address}, ${address}`] }),
+    Forwarded: (address) => ({ Forwarded: `for=${address}` }),
+    'X-Real-IP': (address) => ({ 'X-Real-IP': address, 'X-Client-IP': address, 'True-Client-IP': address }),
+    X_Forwarded_For: (address) => ({ X_Forwarded_For: address, 'X-Llmp-Client-IP': address }),
+  };
+  for (const [what, fields] of Object.entries(FORGED)) {
+    it(`B05 E13 is not escaped by ${what}`, async () => {
+      nextWindow();
+      const requests = Array.from({ length: 20 }, (_, i) => stage.get(fields(`203.0.113.${i}`)));
+      expect(letThrough(await atOnce(stage, requests))).to.equal(LIMIT);
+      expect(stage.upstream.exchanges).to.have.length(LIMIT);
+    });
+  }
+
+  for (const [what, fields] of [
+    ['tokens', {}],
+    ['tokens of handshakes', HANDSHAKE],
+  ] as const) {
+    it(`E15 H11 spares the database a flood of ${what} that nobody was given`, async () => {
+      nextWindow();
+      const { database } = stage.daemon.daemon.stores;
+      const before = database.statements;
+      const flood = Array.from({ length: 40 * LIMIT }, () => head('GET /v1/models', mintSecret(), fields));
+      expect(letThrough(await atOnce(stage, flood), 401)).to.equal(LIMIT);
+      expect(database.statements - before, 'statements').to.be.at.most(LIMIT);
+      await stage.expectNothingSpent();
+    });
+  }
+});
+
+describe('E: a limit for each address, behind a proxy', () => {
+  const LIMIT = 3;
+  const { stage, it } = staged({ env: { IP_RATE_LIMIT: String(LIMIT), TRUSTED_PROXIES: '127.0.0.1' } });
+
+  /** How many are let through of requests by clients that the proxy names so. */
+  const letThroughOf = async (...clients: string[]) =>
+    letThrough(
+      await atOnce(
+        stage,
+        clients.map((client) => stage.get({ 'X-Forwarded-For': client })),
+      ),
+    );
+
+  it('E13 is one for a whole IPv6 network of 64 bits', async () => {
+    const sweep = Array.from({ length: 20 }, (_, i) => `2001:db8:0:1:${(i * 977).toString(16)}::${i + 1}`);
+    expect(await letThroughOf(...sweep)).to.equal(LIMIT);
+    expect(await letThroughOf('2001:db8:0:2::1'), 'the next network').to.equal(1);
+  });
+
+  it('E13 is one for IPv4 however it is written', async () => {
+    const same = [
+      '203.0.113.9',
+      '::ffff:203.0.113.9',
+      '::ffff:cb00:7109',
+      '0:0:0:0:0:ffff:203.0.113.9',
+      '203.0.113.9:80',
+    ];
+    expect(await letThroughOf(...same, '[::FFFF:203.0.113.9]:80')).to.equal(LIMIT);
+    expect(await letThroughOf('::ffff:203.0.113.10'), 'the next address').to.equal(1);
+  });
+
+  it('E13 goes by what the proxy wrote, not by what the client wrote in front', async () => {
+    const forged = Array.from({ length: 10 }, (_, i) => `198.51.100.${i}, 203.0.113.20`);
+    expect(await letThroughOf(...forged)).to.equal(LIMIT);
+  });
+});
+
+describe('E: a table of addresses', () => {
+  const MILLION = 1_000_000;
+  const MOST_KEPT = 100_000;
+  const LARGEST_GROWTH = 40_000_000; // Bytes. All of them would be ten times that.
+
+  it('E14 is bounded whatever comes, and neither the window of all nor that of a busy address is lost', function () {
+    this.timeout(120_000);
+    const clock = new TestClock({ standsStill: true });
+    const local = { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) };
+    const limits = new RateLimits({
+      live: {
+        current: { ipRateLimit: 1, globalRateLimit: 1, rateLimitWindowMs: WINDOW_MS, rateLimitOnRedisFailure: 'local' },
+      },
+      local,
+      shared: null,
+    });
+    const before = heapAfterCollection();
+    void limits.countValid();
+    void limits.countAddress('203.0.113.7');
+    for (let i = 0; i < MILLION; i++) {
+      void limits.countAddress(`2001:db8:${(i >> 16).toString(16)}:${(i & 0xffff).toString(16)}::1`);
+      if (i % 50_000 === 0) expect(() => limits.countAddress('203.0.113.7')).to.throw('rate limit exceeded');
+    }
+    expect(local.address.size).to.equal(MOST_KEPT);
+    expect(heapAfterCollection() - before, 'growth of the heap').to.be.below(LARGEST_GROWTH);
+    expect(() => limits.countValid()).to.throw('rate limit exceeded');
+    expect(() => limits.countAddress('203.0.113.7')).to.throw('rate limit exceeded');
+  });
+});
