@@ -14,8 +14,13 @@ export interface Daemon extends Service {
   targetWithToken(maxRequests: number): Promise<Target>;
 }
 
-export async function startDaemon(bench: Bench, upstreamUrl: string): Promise<Daemon> {
-  const service = await spawnDaemon(bench, upstreamUrl, join(temporaryFolder(), 'llmp.db'));
+/** @param settings beside those that every one has. */
+export async function startDaemon(
+  bench: Bench,
+  upstreamUrl: string,
+  settings: Record<string, string> = {},
+): Promise<Daemon> {
+  const service = await spawnDaemon(bench, upstreamUrl, join(temporaryFolder(), 'llmp.db'), settings);
   const { url } = service;
 
   async function create<T>(path: string, body: object): Promise<T> {
@@ -43,6 +48,7 @@ export async function spawnDaemon(
   { processes, cores }: Bench,
   upstreamUrl: string,
   databasePath: string,
+  settings: Record<string, string> = {},
 ): Promise<Service> {
   const service = await processes.start(
     {
@@ -56,6 +62,7 @@ export async function spawnDaemon(
         UPSTREAM_BASE_URL: upstreamUrl,
         SHUTDOWN_DELAY: '0',
         SHUTDOWN_GRACE: '1s',
+        ...settings,
       },
       cores: cores.measured,
     },

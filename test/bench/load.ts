@@ -12,6 +12,8 @@ export interface Target {
   /** The base URL. */
   url: string;
   headers: Record<string, string>;
+  /** It refuses whatever comes, as it is meant to. */
+  isFull?: boolean;
 }
 
 export interface LoadResult {
@@ -42,15 +44,16 @@ const PATIENCE = ['--timeout', '10s'];
 const END_WITHIN_MS = 15_000; // After the last second of load.
 
 /** One request, looked at closely, so that no error page is measured. @throws unless it is answered as the provider does. */
-export async function probe({ url, headers }: Target): Promise<void> {
+export async function probe({ url, headers, isFull = false }: Target): Promise<void> {
   const response = await fetch(url + CHAT_PATH, { method: 'POST', headers: allHeaders(headers), body: CHAT });
   const text = await response.text();
-  if (response.status !== 200 || !text.includes('"chat.completion"')) {
-    throw new Failure(`${url} does not answer as the provider does: ${response.status} ${text.slice(0, 500)}`);
+  const [status, part] = isFull ? [429, '"rate_limited"'] : [200, '"chat.completion"'];
+  if (response.status !== status || !text.includes(part)) {
+    throw new Failure(`${url} does not answer with ${part}: ${response.status} ${text.slice(0, 500)}`);
   }
 }
 
-/** @throws when a single answer was not 200, or a connection failed: the figures would mean nothing. */
+/** @throws when a single answer was not 200 (or was, of one that is full), or a connection failed: the figures would mean nothing. */
 export async function load(bench: Bench, target: Target, options: LoadOptions): Promise<LoadResult> {
   const generator = bench.options.load === 'wrk' ? wrk : autocannon;
   const { program, parse } = generator(target, options);
@@ -58,7 +61,8 @@ export async function load(bench: Bench, target: Target, options: LoadOptions): 
     { name: bench.options.load, ...program, cores: bench.cores.others },
     options.seconds * MS_PER_S + END_WITHIN_MS,
   );
-  const { failures, ...result } = parse(output);
+  const { broken, refused, ...result } = parse(output);
+  const failures = broken + (target.isFull ? result.requests - refused : refused);
   if (failures > 0 || result.requests === 0) {
     throw new Failure(
       `void: ${failures} failures beside ${result.requests} good answers from ${target.url}\n${output}`,
@@ -73,7 +77,7 @@ export const bestLoadGenerator = (): LoadGenerator => (installed('wrk') === null
 
 interface Generator {
   program: Pick<Program, 'command' | 'args'>;
-  parse: (output: string) => LoadResult & { failures: number };
+  parse: (output: string) => LoadResult & { broken: number; refused: number };
 }
 
 function wrk({ url, headers }: Target, { connections, seconds }: LoadOptions): Generator {
@@ -87,9 +91,9 @@ function wrk({ url, headers }: Target, { connections, seconds }: LoadOptions): G
     ),
     'done = function(summary, latency)',
     '  local e = summary.errors',
-    '  local failures = e.connect + e.read + e.write + e.status + e.timeout',
-    '  io.write(string.format(\'RESULT {"requests":%d,"us":%d,"p50":%f,"p99":%f,"failures":%d}\\n\',',
-    '    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), failures))',
+    '  local broken = e.connect + e.read + e.write + e.timeout',
+    '  io.write(string.format(\'RESULT {"requests":%d,"us":%d,"p50":%f,"p99":%f,"broken":%d,"refused":%d}\\n\',',
+    '    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), broken, e.status))',
     'end',
   ];
   writeFileSync(script, lines.join('\n'));
@@ -99,8 +103,8 @@ function wrk({ url, headers }: Target, { connections, seconds }: LoadOptions): G
       args: ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, ...PATIENCE, '-s', script, url + CHAT_PATH],
     },
     parse: (output) => {
-      const { requests, us, p50, p99, failures } = JSON.parse(/^RESULT (.*)$/m.exec(output)?.[1] ?? '') as WrkResult;
-      return { requests, seconds: us / 1e6, p50Ms: p50 / 1e3, p99Ms: p99 / 1e3, failures };
+      const { us, p50, p99, ...counts } = JSON.parse(/^RESULT (.*)$/m.exec(output)?.[1] ?? '') as WrkResult;
+      return { ...counts, seconds: us / 1e6, p50Ms: p50 / 1e3, p99Ms: p99 / 1e3 };
     },
   };
 }
@@ -110,7 +114,8 @@ interface WrkResult {
   us: number;
   p50: number;
   p99: number;
-  failures: number;
+  broken: number;
+  refused: number;
 }
 
 /** Its times are whole milliseconds. */
@@ -131,7 +136,8 @@ function autocannon({ url, headers }: Target, { connections, seconds }: LoadOpti
         seconds: duration,
         p50Ms: latency.p50,
         p99Ms: latency.p99,
-        failures: requests.total - result['2xx'] + result.errors,
+        broken: result.errors,
+        refused: requests.total - result['2xx'],
       };
     },
   };

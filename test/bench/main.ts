@@ -16,6 +16,7 @@ import { parseOptions, USAGE, UsageError } from './options.js';
 import { Failure, Processes } from './processes.js';
 import { capped } from './profiles/capped.js';
 import { latency } from './profiles/latency.js';
+import { limits } from './profiles/limits.js';
 import { memory } from './profiles/memory.js';
 import { scale } from './profiles/scale.js';
 import { startup } from './profiles/startup.js';
@@ -23,7 +24,7 @@ import { streams } from './profiles/streams.js';
 import { throughput } from './profiles/throughput.js';
 import type { Profile } from './run.js';
 
-const PROFILES: Record<string, Profile> = { throughput, capped, latency, streams, memory, startup, scale };
+const PROFILES: Record<string, Profile> = { throughput, capped, limits, latency, streams, memory, startup, scale };
 
 async function main(processes: Processes): Promise<void> {
   const { name, options } = parseOptions(process.argv.slice(2));
