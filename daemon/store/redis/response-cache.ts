@@ -43,7 +43,9 @@ export class RedisResponseCache implements CacheStore {
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
   readonly #seal: EntrySeal;
-  /** What is to be removed: prefixes of members, of the index and of the fills. */
+  /** What was changed and is to be removed, by `changeOf`: the same again and again as a rule, so that names are made of it late. */
+  readonly #changes = new Map<string, readonly [projectId: string, resource: string]>();
+  /** What else is to be removed: prefixes of members, of the index and of the fills. */
   readonly #removals = new Set<string>();
   #cancelRemoving: (() => void) | null = null;
   /** Removals may be lost, so that the next connection begins with nothing. */
@@ -58,20 +60,20 @@ export class RedisResponseCache implements CacheStore {
 
   async lookUp(place: CachePlace, options: LookUpOptions): Promise<LookUp> {
     if (!this.#connection.isUp) return NOTHING;
+    this.#removeBefore(place);
     const named = this.#seal.place(place);
-    if (this.#removals.has(named.resource)) void this.#sendRemovals();
     const fill = options.fills ? `${named.resource}:${randomBytes(9).toString('base64url')}:` : '';
     try {
       return await this.#look(named, options.reads, fill);
     } catch {
       // It may have begun all the same, or will when Redis comes to it.
-      if (fill !== '') this.#removeSoon(fill.slice(0, -1));
+      if (fill !== '') this.#endFill(fill);
       return NOTHING;
     }
   }
 
   invalidate(projectId: string, resource: string): void {
-    this.#removeSoon(this.#seal.resourceOf(projectId, resource));
+    if (this.#removeSoon()) this.#changes.set(changeOf(projectId, resource), [projectId, resource]);
   }
 
   async purge(selection: CacheSelection): Promise<number> {
@@ -131,13 +133,14 @@ export class RedisResponseCache implements CacheStore {
   #fill(fill: string): Fill {
     let isOver = false;
     const drop = () => {
-      if (!isOver) this.#removeSoon(fill.slice(0, -1));
+      if (!isOver) this.#endFill(fill);
       isOver = true;
     };
     return {
       drop,
       keep: async (entries) => {
         if (isOver) return false;
+        for (const { place } of entries) this.#removeBefore(place);
         const args: Argument[] = [fill];
         for (const { place, kept } of entries) args.push(...this.#sealed(place, kept));
         if (args.some((it) => Buffer.isBuffer(it) && it.length > MOST_ENTRY_BYTES)) {
@@ -176,28 +179,40 @@ export class RedisResponseCache implements CacheStore {
 
   // ---- removing
 
-  #removeSoon(prefix: string): void {
+  /** @returns whether there is somebody to tell. */
+  #removeSoon(): boolean {
     if (this.#connection.isAway) {
       this.#isInDoubt = true;
-      return;
+      return false;
     }
-    this.#removals.add(prefix);
     this.#cancelRemoving ??= this.#clock.after(REMOVE_WITHIN_MS, () => {
       this.#cancelRemoving = null;
       void this.#sendRemovals();
     });
+    return true;
+  }
+
+  #endFill(fill: string): void {
+    if (this.#removeSoon()) this.#removals.add(fill.slice(0, -1));
+  }
+
+  /** Has a change of this resource, if there was one, arrive before what is sent next. */
+  #removeBefore({ projectId, resource }: CachePlace): void {
+    if (this.#changes.size > 0 && this.#changes.has(changeOf(projectId, resource))) void this.#sendRemovals();
   }
 
   /** Never rejects. Sent at once: what is sent from now on comes behind it. */
   async #sendRemovals(): Promise<void> {
-    if (this.#removals.size === 0) return;
-    const prefixes = [...this.#removals];
+    const changed = [...this.#changes.values()].map((change) => this.#seal.resourceOf(...change));
+    const prefixes = [...this.#removals, ...changed];
     this.#removals.clear();
+    this.#changes.clear();
+    if (prefixes.length === 0) return;
     try {
       await this.#connection.run(REMOVE, prefixes);
     } catch (error) {
       if (error instanceof RedisRefused) await this.#forget();
-      else for (const prefix of prefixes) this.#removeSoon(prefix);
+      else if (this.#removeSoon()) for (const prefix of prefixes) this.#removals.add(prefix);
     }
   }
 
@@ -221,11 +236,16 @@ export class RedisResponseCache implements CacheStore {
 
   async #arrive({ run, runId }: Arrival): Promise<void> {
     // Those are done with all the rest; those that come meanwhile are sent behind it.
-    if (this.#isInDoubt) this.#removals.clear();
+    if (this.#isInDoubt) {
+      this.#removals.clear();
+      this.#changes.clear();
+    }
     await run(ARRIVE, [runId ?? '', this.#isInDoubt ? 1 : 0]);
     this.#isInDoubt = true; // Until the connection after this one: whatever ends this one.
   }
 }
+
+const changeOf = (projectId: string, resource: string) => `${projectId}\n${resource}`;
 
 /** How Redis answers to a command for another type than stands at the key, or for another value. */
 const SPOILT = new Set(['WRONGTYPE', 'ERR']);
