@@ -266,9 +266,8 @@ const rateLimits = {
     'RATE_LIMIT_ON_REDIS_FAILURE',
     oneOf('local', 'deny'),
     'local',
-    'Without Redis: local counts in this process meanwhile, deny answers 503.',
+    'While the shared Redis is away: local lets each instance count by itself, deny answers 503.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
 };
 
