@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { RedisConnection } from '../../daemon/store/redis/connection.js';
+import type { RedisConnection } from '../../daemon/store/redis/connection.js';
 import { RedisRateWindows } from '../../daemon/store/redis/rate-windows.js';
 import { TestClock } from '../support/clock.js';
-import { recordingLog } from '../support/daemon.js';
-import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { connectionTo, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { behavesAsRateWindows } from './rate-windows.js';
 
 const WINDOW_MS = 10_000;
@@ -27,7 +26,7 @@ describe(`rate windows in Redis${WITHOUT_REDIS}`, function () {
   /** What another instance has. */
   async function open(): Promise<RedisRateWindows> {
     clock = new TestClock();
-    const connection = new RedisConnection({ address: redis.at(), clock, log: recordingLog().log });
+    const connection = connectionTo(redis, clock);
     connections.push(connection);
     await connection.open();
     return new RedisRateWindows(connection, clock);

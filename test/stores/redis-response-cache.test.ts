@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
-import { RedisConnection } from '../../daemon/store/redis/connection.js';
+import type { RedisConnection } from '../../daemon/store/redis/connection.js';
 import { MOST_ENTRY_BYTES, RedisResponseCache } from '../../daemon/store/redis/response-cache.js';
 import { TestClock } from '../support/clock.js';
-import { recordingLog } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { connectionTo, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { begin, behavesAsCacheStore, bodyOf, find, FRESH_MS, keep, KEEP_MS, kept, MODELS } from './response-cache.js';
 
 const KEY = randomBytes(32);
@@ -35,7 +34,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
 
   async function open(key = KEY): Promise<Instance> {
     const clock = new TestClock();
-    const connection = new RedisConnection({ address: redis.at(), clock, log: recordingLog().log });
+    const connection = connectionTo(redis, clock);
     const cache = new RedisResponseCache({ connection, clock, key });
     const instance = { cache, connection, clock };
     instances.push(instance);
@@ -244,7 +243,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
   });
 
   describe('with more answers than Redis is to be held up for', () => {
-    const MANY = 1_100;
+    const MANY = 300;
     let cache: RedisResponseCache;
 
     beforeEach(async () => {
@@ -328,7 +327,7 @@ describe(`the cache in Redis${WITHOUT_REDIS}`, function () {
     it('forgets it when something changed while there was no connection yet', async () => {
       await keep((await open()).cache);
       const clock = new TestClock();
-      const connection = new RedisConnection({ address: redis.at(), clock, log: recordingLog().log });
+      const connection = connectionTo(redis, clock);
       const cache = new RedisResponseCache({ connection, clock, key: KEY });
       instances.push({ cache, connection, clock });
       cache.invalidate(MODELS.projectId, MODELS.resource);

@@ -4,7 +4,9 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import type { RedisAddress } from '../../daemon/store/redis/address.js';
-import { temporaryFolder } from './daemon.js';
+import { RedisConnection } from '../../daemon/store/redis/connection.js';
+import type { TestClock } from './clock.js';
+import { recordingLog, temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
 
 /** Says why tests of Redis are skipped here; where everything must be there they fail instead. */
@@ -23,7 +25,7 @@ export class TestRedis {
     this.#options = options;
   }
 
-  /** @param options of the command line, such as `--requirepass`. */
+  /** @param options of the command line; no password, for everybody may read that. */
   static async start(...options: string[]): Promise<TestRedis> {
     const redis = new TestRedis(await freePort(), options);
     await redis.begin();
@@ -46,12 +48,10 @@ export class TestRedis {
   }
 
   #newClient(): Redis {
-    const password = this.#options[this.#options.indexOf('--requirepass') + 1];
     const client = new Redis({
       port: this.port,
       host: '127.0.0.1',
       protocol: 2,
-      ...(this.#options.includes('--requirepass') && password !== undefined && { password }),
       retryStrategy: () => 20,
     });
     client.on('error', () => undefined); // While it is away.
@@ -118,6 +118,10 @@ export class TestRedis {
     await this.kill();
   }
 }
+
+/** A connection for what is not about time: where the machine is busy, a command may take long. */
+export const connectionTo = (redis: TestRedis, clock: TestClock): RedisConnection =>
+  new RedisConnection({ address: redis.at(), clock, log: recordingLog().log, commandMs: 5_000 });
 
 /** Stands in front of a server. What comes through can be held up, or left lying. */
 export class Relay {
