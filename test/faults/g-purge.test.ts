@@ -1,0 +1,239 @@
+/** Purges, and changes of the upstream key, while answers are on their way. The plain cases are in test/cache-management.test.ts. */
+import { expect } from 'chai';
+import type { WireCachePurged, WireProject } from '../../daemon/api/contract.js';
+import { canary } from '../support/canaries.js';
+import { eventually } from '../support/eventually.js';
+import { auditOf, bodyOf } from '../support/management.js';
+import { head, type RawAnswer } from '../support/raw.js';
+import { staged } from './support/stage.js';
+import type { Exchange } from './support/upstream.js';
+
+const HALF = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=600\r\n\r\n01234';
+const REST = '56789';
+
+describe('G: purges of the cache', () => {
+  const { stage, it } = staged({ env: { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_DEFAULT_TTL_PATHS: '*' } });
+
+  const purge = (body: object) => bodyOf<WireCachePurged>(stage.daemon.manage('POST', '/manage/cache/purge', body));
+  const get = (target = '/v1/models', secret = stage.secret) => stage.ask(head(`GET ${target}`, secret));
+  const cacheOf = (answer: RawAnswer) => answer.header('x-proxy-cache');
+  const exchanges = (count: number) =>
+    eventually(`${count} requests at the upstream`, () => stage.upstream.exchanges.length === count);
+  /** What the upstream sent first is as old as the purge allows nobody to see again. */
+  const answerInTurn = () => {
+    let answered = 0;
+    stage.upstream.script = (exchange) => {
+      exchange.answer(200, 'Cache-Control: max-age=600\r\n', `{"answer":${++answered}}`);
+    };
+  };
+  /** A client in the middle of an answer that would be kept. */
+  const filling = async (target = '/v1/models', secret = stage.secret) => {
+    const before = stage.upstream.exchanges.length;
+    let exchange: Exchange | undefined;
+    stage.upstream.script = (it) => {
+      exchange = it;
+      it.send(HALF);
+    };
+    const client = await stage.client(head(`GET ${target}`, secret));
+    await client.seen('01234');
+    await exchanges(before + 1);
+    return { client, finish: () => exchange?.send(REST) };
+  };
+
+  // Each case begins with nothing kept.
+  beforeEach(() => stage.daemon.manage('POST', '/manage/cache/purge', { all: true }));
+
+  const selections = {
+    'its request line': () => ({ method: 'GET', url: '/v1/models' }),
+    'its project': () => ({ project_id: stage.project.id }),
+    everything: () => ({ all: true }),
+  };
+
+  describe('racing an answer that is on its way', () => {
+    for (const [what, selection] of Object.entries(selections)) {
+      it(`G23 of ${what}: it is forwarded whole, and not kept`, async () => {
+        const { client, finish } = await filling();
+        expect((await purge(selection())).purged_count).to.equal(0);
+        finish();
+        expect((await client.answer()).text).to.equal('0123456789');
+        answerInTurn();
+        const after = await get();
+        expect([cacheOf(after), after.text]).to.deep.equal(['miss', '{"answer":1}']);
+        expect(cacheOf(await get())).to.equal('hit');
+      });
+
+      it(`G23 of ${what}: who asks after it does not wait for what was asked for before`, async () => {
+        const { client, finish } = await filling();
+        await purge(selection());
+        answerInTurn();
+        const after = await get();
+        expect([cacheOf(after), after.text]).to.deep.equal(['miss', '{"answer":1}']);
+        finish();
+        expect((await client.answer()).text).to.equal('0123456789');
+        // Nor does the older one, which came later, take the place of the newer.
+        expect((await get()).text).to.equal('{"answer":1}');
+      });
+    }
+
+    it('G23 while it waits for the first byte: it is not kept either', async () => {
+      let exchange: Exchange | undefined;
+      stage.upstream.script = (it) => {
+        exchange = it;
+      };
+      const client = await stage.client(stage.get());
+      await exchanges(1);
+      await purge({ all: true });
+      exchange?.send(HALF + REST);
+      expect((await client.answer()).text).to.equal('0123456789');
+      answerInTurn();
+      expect(cacheOf(await get())).to.equal('miss');
+    });
+
+    it('G23 of something else: it is kept', async () => {
+      const other = await stage.daemon.createProject();
+      const { client, finish } = await filling();
+      await purge({ method: 'GET', url: '/v1/models?' });
+      await purge({ method: 'POST', url: '/v1/models' });
+      await purge({ project_id: other.id });
+      await purge({ all: true, dry_run: true });
+      finish();
+      await client.answer();
+      const after = await get();
+      expect([cacheOf(after), after.text]).to.deep.equal(['hit', '0123456789']);
+    });
+
+    it('G23 a hundred times at any moment: nothing from before a purge is served behind it', async () => {
+      let version = 0;
+      stage.upstream.script = (exchange) => {
+        const body = String(version);
+        setImmediate(() => {
+          exchange.answer(200, 'Cache-Control: max-age=600\r\n', body);
+        });
+      };
+      for (let round = 1; round <= 100; round++) {
+        const before = Array.from({ length: 3 }, () => get());
+        if (round % 3 === 0) await Promise.race(before);
+        version = round;
+        await purge({ method: 'GET', url: '/v1/models' });
+        expect(Number((await get()).text), 'the version served').to.equal(round);
+        await Promise.all(before);
+      }
+    });
+  });
+
+  describe('name what they remove', () => {
+    it('G24 to the byte: query, escapes, method, and what is not there, each counted and audited', async () => {
+      answerInTurn();
+      const kept = ['/v1/a', '/v1/a?', '/v1/a?b', '/v1/%61', '/v1/a%2Fb'];
+      for (const target of kept) await get(target);
+      const audited = (await auditOf(stage.daemon)).length;
+      const counts = [];
+      const asked = [
+        { method: 'GET', url: '/v1/a' },
+        { method: 'GET', url: '/v1/a' },
+        { method: 'POST', url: '/v1/a?' },
+        { method: 'GET', url: '/v1/a%2fb' },
+        { method: 'GET', url: '/v1/a/b' },
+        { method: 'GET', url: '/v1/%61' },
+        { method: 'GET', url: '/v1/nothing' },
+      ];
+      for (const selection of asked) counts.push((await purge(selection)).purged_count);
+      expect(counts).to.deep.equal([1, 0, 0, 0, 0, 1, 0]);
+      const records = (await auditOf(stage.daemon)).slice(audited);
+      expect(records.map(({ action, outcome, count }) => ({ action, outcome, count }))).to.deep.equal(
+        counts.map((count) => ({ action: 'cache.purge', outcome: 'success', count })),
+      );
+      expect(records.map(({ details }) => JSON.parse(details ?? 'null') as unknown)).to.deep.equal(asked);
+      const served = [];
+      for (const target of kept) served.push(cacheOf(await get(target)));
+      expect(served).to.deep.equal(['miss', 'hit', 'hit', 'miss', 'hit']);
+    });
+
+    it('G24 or are refused, and remove nothing', async () => {
+      answerInTurn();
+      await get();
+      for (const body of [
+        { method: 'get', url: '/v1/models' },
+        { method: 'HEAD', url: '/v1/models' },
+        { method: 'PURGE', url: '/v1/models' },
+        { method: 'GET', url: '/v1/./models' },
+        { method: 'GET', url: '//v1/models' },
+        { method: 'GET', url: `${stage.daemon.url}/v1/models` },
+        { method: 'GET', url: '/v1/models', all: true },
+        { url: '/v1/models' },
+        { all: false },
+        {},
+      ]) {
+        const { status } = await stage.daemon.manage('POST', '/manage/cache/purge', body);
+        expect(status, JSON.stringify(body)).to.equal(400);
+      }
+      expect(cacheOf(await get())).to.equal('hit');
+    });
+  });
+
+  describe('by a change of the upstream key', () => {
+    let project: WireProject;
+    let secret: string;
+    const [first, second] = [canary('upstream'), canary('upstream')];
+
+    const setKey = async (key: string) => {
+      stage.upstreamKeys.add(key);
+      await bodyOf(stage.daemon.manage('PATCH', `/manage/projects/${project.id}`, { api_key: key }));
+    };
+    const begin = async () => {
+      stage.upstreamKeys.add(first);
+      project = await stage.daemon.createProject({ api_key: first });
+      secret = (await stage.issue({ project_id: project.id })).token;
+    };
+    const keyOf = (exchange: Exchange | undefined) => exchange?.all('authorization').join();
+
+    it('G30 nothing that was kept for the former key is served, and the other projects keep theirs', async () => {
+      await begin();
+      answerInTurn();
+      await get('/v1/models', secret);
+      await get();
+      await setKey(second);
+      expect(cacheOf(await get('/v1/models', secret))).to.equal('miss');
+      expect(keyOf(stage.upstream.exchanges.at(-1))).to.equal(`Bearer ${second}`);
+      expect(cacheOf(await get())).to.equal('hit');
+    });
+
+    it('G30 nor when the former key comes back', async () => {
+      await begin();
+      answerInTurn();
+      await get('/v1/models', secret);
+      await setKey(second);
+      await setKey(first);
+      const after = await get('/v1/models', secret);
+      expect([cacheOf(after), after.text]).to.deep.equal(['miss', '{"answer":2}']);
+      expect(cacheOf(await get('/v1/models', secret))).to.equal('hit');
+    });
+
+    it('G30 nor what was on its way, under either key', async () => {
+      await begin();
+      const { client, finish } = await filling('/v1/models', secret);
+      await setKey(second);
+      await setKey(first);
+      finish();
+      expect((await client.answer()).text).to.equal('0123456789');
+      answerInTurn();
+      expect(cacheOf(await get('/v1/models', secret))).to.equal('miss');
+    });
+
+    it('G30 leaves no entries that nobody can reach', async () => {
+      await begin();
+      answerInTurn();
+      await get('/v1/models', secret);
+      await setKey(second);
+      expect(await purge({ project_id: project.id, dry_run: true })).to.include({ purged_count: 0 });
+    });
+
+    it('G30 a change of its name leaves them', async () => {
+      await begin();
+      answerInTurn();
+      await get('/v1/models', secret);
+      await stage.daemon.manage('PATCH', `/manage/projects/${project.id}`, { name: `${project.name}, renamed` });
+      expect(cacheOf(await get('/v1/models', secret))).to.equal('hit');
+    });
+  });
+});
