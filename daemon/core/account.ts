@@ -1,6 +1,7 @@
 import { InFlight, Member } from './in-flight.js';
 import type { KnownToken } from './ports.js';
 import type { Refusal } from './refusal.js';
+import { digestOf } from './token.js';
 
 /** What a read of the database said about a token. Replaced whole, never edited. */
 export interface Known extends KnownToken {
@@ -8,6 +9,8 @@ export interface Known extends KnownToken {
   recheckAtMs: number;
   /** The token's end in RFC 3339, made when it is first asked for: every answer carries it. */
   expiresAt: string | null;
+  /** Made when it is first asked for: every look into the cache takes it. */
+  upstreamKeyDigest: string | null;
 }
 
 /**
@@ -107,6 +110,16 @@ export class Pass extends Member {
     this.projectId = account.projectId;
     this.obfuscated = known.token.obfuscated;
     this.upstreamKey = known.upstreamKey;
+  }
+
+  /** The same permission once more. */
+  again(): Pass {
+    return new Pass(this.account, this.known);
+  }
+
+  /** Tells upstream keys apart where the key itself has no place. */
+  get upstreamKeyDigest(): string {
+    return (this.known.upstreamKeyDigest ??= digestOf(this.upstreamKey));
   }
 
   get expiresAt(): string {

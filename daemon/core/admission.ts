@@ -123,18 +123,41 @@ export class Admission {
    * @throws {Refusal} as `admit`, or the one the pass was ended with.
    */
   draw(pass: Pass): undefined | Promise<void> {
-    return this.#tryDraw(pass) ? undefined : this.#drawAfterWaiting(pass);
+    return this.#tryDraw(pass) ? undefined : this.#until(pass, () => this.#tryDraw(pass));
   }
 
-  async #drawAfterWaiting(pass: Pass): Promise<void> {
-    const { account } = pass;
+  async #until({ account }: Pass, isDone: () => boolean): Promise<void> {
     do {
       if (this.#believed(account.digest)) await this.#settlement.unitsFor(account);
       else await this.#read(account.digest);
-    } while (!this.#tryDraw(pass));
+    } while (!isDone());
   }
 
   #tryDraw(pass: Pass): boolean {
+    if (!this.#stillPasses(pass)) return false;
+    const { account } = pass;
+    if (account.isCapped) account.units -= 1;
+    this.#settlement.countUse(account);
+    pass.isDrawn = true;
+    return true;
+  }
+
+  /**
+   * Whether an admitted request may be answered from the cache: checks (a) to (d) once more, for time may have passed. It
+   * costs no use; `countHit` counts it in the same turn.
+   *
+   * @returns a promise only when it has to wait.
+   * @throws {Refusal} as `draw`.
+   */
+  confirm(pass: Pass): undefined | Promise<void> {
+    return this.#stillPasses(pass) ? undefined : this.#until(pass, () => this.#stillPasses(pass));
+  }
+
+  countHit(pass: Pass): void {
+    this.#settlement.countHit(pass.account);
+  }
+
+  #stillPasses(pass: Pass): boolean {
     if (pass.ended) throw pass.ended;
     // Its client left while it waited: what is not forwarded is not counted.
     if (pass.isFinished) throw new Error('the request is over');
@@ -143,11 +166,20 @@ export class Admission {
       if (this.#remembered.isMissing(account.digest)) throw unauthorized();
       return false;
     }
-    if (!this.#check(account)) return false;
-    if (account.isCapped) account.units -= 1;
-    this.#settlement.countUse(account);
-    pass.isDrawn = true;
-    return true;
+    return this.#check(account);
+  }
+
+  /**
+   * A second registration in flight for what outlasts its request, such as an answer that goes on into the cache when its client has
+   * left. `finish` ends it.
+   *
+   * @param pass not yet finished.
+   */
+  accompany(pass: Pass): Pass {
+    const { account } = pass;
+    const companion = pass.again();
+    account.inFlight.add(companion);
+    return companion;
   }
 
   /** The request has ended, however it did. */
@@ -281,7 +313,7 @@ export class Admission {
       account.left = Math.max(0, token.maxRequests - found.reserved);
       for (const idle of this.#remembered.add(account)) this.#settlement.giveBack(idle);
     }
-    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null };
+    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null, upstreamKeyDigest: null };
   }
 
   /** The database is away: what was verified is believed a little longer, up to the limit. */

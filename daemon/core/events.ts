@@ -15,6 +15,8 @@ export interface RequestEnded {
   /** The refusal's code, if it was refused. */
   code: string | null;
   outcome: Outcome;
+  /** A hit was answered without asking the upstream. */
+  cache: 'hit' | 'miss';
   durationMs: number;
   upstreamRequestId: string | null;
 }

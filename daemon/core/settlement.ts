@@ -73,6 +73,13 @@ export class Settlement {
     this.#schedule();
   }
 
+  countHit(account: Account): void {
+    account.hits += 1;
+    account.lastUsedAtMs = this.#clock.now();
+    this.#due.add(account);
+    this.#schedule();
+  }
+
   /** Resolves when it is worth looking for a unit again; rejects with `unavailable` when the database is away. */
   unitsFor(account: Account): Promise<void> {
     return new Promise((resolve, reject) => {

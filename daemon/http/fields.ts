@@ -6,6 +6,7 @@ export interface RequestFields {
   requestId: string | undefined;
   /** Several fields are joined, as they mean one list. */
   forwardedFor: string | undefined;
+  cacheControl: string | undefined;
   /** The marks of proxies that the request came through; several fields are joined, as they mean one list. */
   cdnLoop: string | undefined;
   contentLength: string | undefined;
@@ -28,6 +29,7 @@ type FieldKind =
   | 'content-length'
   | 'transfer-encoding'
   | 'x-request-id'
+  | 'cache-control'
   | 'cdn-loop'
   | 'x-forwarded-for';
 
@@ -50,6 +52,7 @@ const LOOKED_AT: ReadonlySet<string> = new Set<FieldKind>([
   'content-length',
   'transfer-encoding',
   'x-request-id',
+  'cache-control',
   'cdn-loop',
   'x-forwarded-for',
 ]);
@@ -104,6 +107,7 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
     authorization: undefined,
     requestId: undefined,
     forwardedFor: undefined,
+    cacheControl: undefined,
     cdnLoop: undefined,
     contentLength: undefined,
     transferEncoding: undefined,
@@ -138,6 +142,10 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
         break;
       case 'x-request-id':
         fields.requestId = joined(fields.requestId, value);
+        break;
+      case 'cache-control':
+        fields.cacheControl = joined(fields.cacheControl, value);
+        forwarded.push(name, value);
         break;
       case 'cdn-loop':
         fields.cdnLoop = joined(fields.cdnLoop, value);

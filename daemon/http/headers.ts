@@ -19,7 +19,8 @@ export function upstreamRequestHeaders(
   ];
 }
 
-const NOT_SENT_BACK = new Set([
+/** Of an upstream's answer these stay here: meant for us, or ours to say. */
+export const NOT_SENT_BACK: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   'x-proxy-cache',
   'x-token-expires-at',
@@ -27,15 +28,19 @@ const NOT_SENT_BACK = new Set([
   'x-upstream-request-id',
 ]);
 
-export interface AnswerFacts {
-  status: number;
+/** What an answer says of the token that it was asked for with, and to whom. */
+export interface OwnFacts {
   requestId: string;
-  upstreamMs: number;
-  proxyMs: number;
   /** RFC 3339. */
   expiresAt: string;
   remaining: number | null;
   cors: CorsFields;
+}
+
+export interface AnswerFacts extends OwnFacts {
+  status: number;
+  upstreamMs: number;
+  proxyMs: number;
 }
 
 export interface ClientHeaders {
@@ -43,6 +48,8 @@ export interface ClientHeaders {
   list: string[];
   upstreamRequestId: string | null;
 }
+
+export const EVENT_STREAM = /^text\/event-stream\b/i;
 
 const LOOKED_AT = ['vary', 'x-request-id', 'content-type', 'content-length', 'transfer-encoding'] as const;
 
@@ -82,25 +89,32 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
     } else if (kind === 'x-request-id') {
       upstreamRequestId = value;
     } else {
-      if (kind === 'content-type') isEventStream = /^text\/event-stream\b/i.test(value);
+      if (kind === 'content-type') isEventStream = EVENT_STREAM.test(value);
       list.push(name, value);
     }
   }
 
-  list.push('X-PROXY-CACHE', 'miss', 'X-Request-ID', facts.requestId);
+  list.push('X-PROXY-CACHE', 'miss');
   if (upstreamRequestId !== null) list.push('X-Upstream-Request-ID', upstreamRequestId);
+  list.push('Server-Timing', `upstream;dur=${tenths(facts.upstreamMs)}, proxy;dur=${tenths(facts.proxyMs)}`);
+  pushOwn(list, facts, vary, isEventStream);
+  return { list, upstreamRequestId };
+}
+
+/** What is ours to say on every answer with a status of the upstream, forwarded or kept. @param vary ends with a comma, if it is not empty. */
+export function pushOwn(list: string[], facts: OwnFacts, vary: string, isEventStream: boolean): void {
+  let varies = vary;
+  list.push('X-Request-ID', facts.requestId);
   for (const name in facts.cors) {
     const value = facts.cors[name] ?? '';
-    if (name === 'Vary') vary += `${value}, `;
+    if (name === 'Vary') varies += `${value}, `;
     else list.push(name, value);
   }
   // No cache in front of us may serve past a revocation.
-  list.push('Vary', `${vary}Authorization`);
-  list.push('Server-Timing', `upstream;dur=${tenths(facts.upstreamMs)}, proxy;dur=${tenths(facts.proxyMs)}`);
+  list.push('Vary', `${varies}Authorization`);
   list.push('X-Token-Expires-At', facts.expiresAt);
   if (facts.remaining !== null) list.push('X-Token-Requests-Remaining', String(facts.remaining));
   if (isEventStream) list.push('X-Accel-Buffering', 'no');
-  return { list, upstreamRequestId };
 }
 
 // The upstream could make one as long as all its fields may be together.
@@ -111,7 +125,7 @@ export const recordedId = (id: string | null, upstreamKey: string): string | nul
   id?.includes(upstreamKey) ? MASK : (id?.slice(0, LONGEST_RECORDED_ID) ?? null);
 
 /** What all `Connection` fields say together. */
-function connectionOf(rawHeaders: readonly Buffer[]): string | undefined {
+export function connectionOf(rawHeaders: readonly Buffer[]): string | undefined {
   let connection: string | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.length !== 'connection'.length || latin1(rawHeaders[i]).toLowerCase() !== 'connection') continue;
@@ -127,4 +141,4 @@ function tenths(ms: number): string {
 }
 
 // Header bytes are kept as they are: latin1 maps each to one character and back.
-const latin1 = (bytes: Buffer | undefined) => bytes?.toString('latin1') ?? '';
+export const latin1 = (bytes: Buffer | undefined) => bytes?.toString('latin1') ?? '';

@@ -29,6 +29,8 @@ export class RequestRecord {
   outcome: Outcome | null = null;
   cause: unknown = undefined;
   upstreamRequestId: string | null = null;
+  /** Answered from the cache. */
+  isHit = false;
   #code: string | null = null;
   #requestId: string | null = null;
 
@@ -75,6 +77,7 @@ export class RequestRecord {
         status: this.status ?? CLIENT_CLOSED_STATUS,
         code: this.#code,
         outcome: this.outcome ?? 'client_closed',
+        cache: this.isHit ? 'hit' : 'miss',
         durationMs: options.clock.monotonic() - this.startedAtMs,
         upstreamRequestId: this.upstreamRequestId,
       },
