@@ -198,13 +198,12 @@ const redis = {
 };
 
 const caching = {
-  httpCacheEnabled: setting('HTTP_CACHE_ENABLED', flag, 'false', 'Whether answers are cached.', 'hasNoEffectYet'),
+  httpCacheEnabled: setting('HTTP_CACHE_ENABLED', flag, 'false', 'Whether answers are cached.'),
   httpCacheBackend: setting(
     'HTTP_CACHE_BACKEND',
     oneOf('redis', 'memory'),
     derived.cacheBackend,
     'Where they are kept: redis, for all instances, or the memory of this one.',
-    'hasNoEffectYet',
   ),
   httpCacheDefaultTtlSeconds: setting(
     'HTTP_CACHE_DEFAULT_TTL',
@@ -212,7 +211,6 @@ const caching = {
     '300',
     'How many seconds an answer that states no lifetime is kept; 0: only answers that state one are kept.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
   httpCacheDefaultTtlPaths: setting(
     'HTTP_CACHE_DEFAULT_TTL_PATHS',
@@ -220,7 +218,6 @@ const caching = {
     '/v1/models,/v1/models/*',
     'Which answers without a stated lifetime get it; * is all.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
   httpCacheMaxObjectBytes: setting(
     'HTTP_CACHE_MAX_OBJECT_BYTES',
@@ -228,7 +225,6 @@ const caching = {
     '1048576',
     'The largest answer that is kept, in bytes.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
   httpCacheMaxBytes: setting(
     'HTTP_CACHE_MAX_BYTES',
@@ -236,7 +232,6 @@ const caching = {
     '256MB',
     'How much the cache in memory may hold.',
     'isReloadable',
-    'hasNoEffectYet',
   ),
 };
 

@@ -7,6 +7,7 @@ import { Migrator, SchemaTooNew } from '../migrations/migrator.js';
 import { Admission } from './core/admission.js';
 import { WrongAttempts } from './core/attempts.js';
 import { CacheUpkeep } from './core/cache-upkeep.js';
+import { ResponseCache } from './core/cache.js';
 import type { RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
 import { RateLimits } from './core/rate-limit.js';
@@ -22,6 +23,7 @@ import { upgradesAt } from './http/http-proxy.js';
 import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { listen } from './listen.js';
 import { Readiness } from './readiness.js';
+import { MemoryResponseCache } from './store/memory/response-cache.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
 import { openSharedStores, type SharedStores } from './store/shared.js';
@@ -94,7 +96,9 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   };
 
   const { records } = stores;
-  const cacheUpkeep = new CacheUpkeep({ cache: null, records, clock, log });
+  const cacheStore = settings.httpCacheEnabled ? new MemoryResponseCache(live, clock) : null;
+  const cache = cacheStore && new ResponseCache({ store: cacheStore, clock, live });
+  const cacheUpkeep = new CacheUpkeep({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
     cacheUpkeep.dropProject(projectId);
   });
@@ -117,6 +121,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     admission,
     rateLimits,
     addressOf,
+    cache,
     forwarder,
     clock,
     live,

@@ -9,6 +9,7 @@
 import {
   type AnswerHead,
   type CachingSettings,
+  type Condition,
   entriesOf,
   type FieldValues,
   type Keeping,
@@ -53,6 +54,8 @@ export interface Visitor {
   refuse(refusal: Refusal): void;
   /** For another one's answer. */
   wait(): void;
+  /** Others wait for its answer. */
+  hurry(): void;
 }
 
 export type VisitFacts = Omit<PlaceFacts, 'bodyDigest'> & { path: string; wish: Wish; bodyDigest: string };
@@ -173,6 +176,10 @@ export class Visit extends Follower {
     this.#place = placeOf(facts);
   }
 
+  get condition(): Condition | null {
+    return this.facts.wish.condition;
+  }
+
   begin(): void {
     const { wish } = this.facts;
     const flight = wish.joins && !wish.isOnlyIfCached ? this.cache.flights.board(this.#place, this) : null;
@@ -180,6 +187,7 @@ export class Visit extends Follower {
     if (flight && flight.leader !== this) {
       flight.join(this);
       this.visitor.wait();
+      flight.leader?.followed();
     } else {
       this.#look(this.#place, wish.reads);
     }
@@ -253,6 +261,10 @@ export class Visit extends Follower {
 
   override lead(): void {
     this.#look(this.#place, true);
+  }
+
+  override followed(): void {
+    if (this.#capture !== null) this.visitor.hurry();
   }
 
   override letGo(): void {

@@ -13,6 +13,8 @@ import type { CachePlace, CacheSelection, Clock } from './ports.js';
 export abstract class Follower extends Member {
   /** Go on as the leader of those who follow now. */
   abstract lead(): void;
+  /** Another one waits for its answer. */
+  abstract followed(): void;
   /** Nobody will bring the answer: ask alone. */
   letGo(): void {
     this.flight = null;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestFields } from './fields.js';
+import { Refusal } from '../core/refusal.js';
 import { bodyTooLarge } from './shape.js';
 
 /** The client's connection ended before its request did. Nobody is left to answer. */
@@ -76,6 +77,36 @@ export async function streamBody(req: IncomingMessage, maxBytes: number, turns: 
   } finally {
     turns.waitForNobody();
   }
+}
+
+/**
+ * The whole body, if it is no larger than that; else the same piece by piece, from its beginning.
+ *
+ * @throws {ClientGone}
+ * @throws {Refusal} as the body does.
+ */
+export async function gatherBody(
+  body: AsyncIterable<Buffer>,
+  mostBytes: number,
+): Promise<Buffer | AsyncIterable<Buffer>> {
+  const pieces: Buffer[] = [];
+  const rest = body[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
+  try {
+    for (let bytes = 0; bytes <= mostBytes;) {
+      const piece = await rest.next();
+      if (piece.done) return Buffer.concat(pieces);
+      pieces.push(piece.value);
+      bytes += piece.value.length;
+    }
+  } catch (error) {
+    throw error instanceof Refusal ? error : new ClientGone();
+  }
+  return following(pieces, rest);
+}
+
+async function* following(pieces: readonly Buffer[], rest: AsyncIterator<Buffer, undefined>): AsyncGenerator<Buffer> {
+  yield* pieces;
+  for (let piece = await rest.next(); !piece.done; piece = await rest.next()) yield piece.value;
 }
 
 type Piece = IteratorResult<Buffer, undefined>;

@@ -29,7 +29,10 @@ export function keepableOf(status: number, rawHeaders: readonly Buffer[]): Keepa
     const name = all[i] ?? '';
     if (isKept(name) && !named?.has(name.toLowerCase())) headers.push(name, all[i + 1] ?? '');
   }
-  return { head: { status, fields, isFramed: fields.has('content-length') || fields.has('transfer-encoding') }, headers };
+  return {
+    head: { status, fields, isFramed: fields.has('content-length') || fields.has('transfer-encoding') },
+    headers,
+  };
 }
 
 /** A kept answer as if the upstream had sent it just now. */

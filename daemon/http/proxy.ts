@@ -6,31 +6,36 @@
  *   3 credential   Authorization: Bearer sk-wt-…                           401
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
  *   5 rate limit   of all requests with a valid token                      429 503
+ *   6 cache        may it be answered from there? hit: replay it          504
  *   7 forward      draw one use, swap the key, stream both ways            408 413 429 502 503 504
  *   8 afterwards   one RequestEnded value for all who keep a record
- *
- * (6 is the cache.)
  */
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
+import { fieldsOf, type Fresh, type ResponseCache, type Visit, type Visitor } from '../core/cache.js';
+import { isHeldBy, isOptedIn, wishOf } from '../core/caching.js';
 import type { Outcome } from '../core/events.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { InFlight, Member } from '../core/in-flight.js';
-import { ClientGone, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
+import { ClientGone, gatherBody, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
 import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { presentedIn } from './credentials.js';
+import { Delivery } from './delivery.js';
 import { closeGently, cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
+import { Filling } from './filling.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
-import { clientResponseHeaders, recordedId, upstreamRequestHeaders } from './headers.js';
+import { clientResponseHeaders, type OwnFacts, recordedId, upstreamRequestHeaders } from './headers.js';
+import { replayHeaders } from './kept.js';
 import { Patience } from './patience.js';
 import { asRefusal, sendProblem } from './problems.js';
 import { type RecordOptions, RequestRecord } from './record.js';
-import { checkExpectation, checkShape } from './shape.js';
+import { checkExpectation, checkShape, pathOf } from './shape.js';
 import { Watch, Watches } from './watch.js';
 
 type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
@@ -39,6 +44,8 @@ export interface ProxyOptions extends RecordOptions {
   admission: Admission;
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
   addressOf: AddressOf;
+  /** Null when it is off. */
+  cache: ResponseCache | null;
   forwarder: Forwarder;
   /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
   live: { readonly current: ProxySettings };
@@ -83,25 +90,31 @@ export function createProxy(options: ProxyOptions): Proxy {
 
 export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 
+const WRITES: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+const isWrite = ({ method }: IncomingMessage) => WRITES.has(method);
+
 /** What every refusal on /v1 carries. */
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 
-const sendWaiting = (exchange: Exchange) => {
-  exchange.sendWaiting();
-};
+// Beyond it no body is held for the sake of the cache.
+const LARGEST_LOOKED_UP = 1024 * 1024;
 
 /** One request and its answer. */
-class Exchange extends Member implements Receiver, Turns {
+class Exchange extends Member implements Receiver, Turns, Visitor {
   readonly #settings: ProxySettings;
   readonly #record: RequestRecord;
   readonly #watch: Watch;
   #patience: Patience | null = null;
   #isClientsTurn = false;
   #place: Place | null = null;
+  #visit: Visit | null = null;
+  #filling: Filling | null = null;
   #forwarding: Forwarding | null = null;
   #forwardedAtMs = 0;
-  #isHeadWaiting = false;
-  #firstPiece: Buffer | null = null;
+  #fields: RequestFields | null = null;
+  #body: RequestBody = null;
+  readonly #delivery: Delivery;
 
   constructor(
     private readonly options: ProxyOptions,
@@ -109,9 +122,10 @@ class Exchange extends Member implements Receiver, Turns {
     private readonly res: ServerResponse,
     private readonly expectsContinue: boolean,
     private readonly inFlight: InFlight<Exchange>,
-    watches: Watches,
+    private readonly watches: Watches,
   ) {
     super();
+    this.#delivery = new Delivery(res, this.#onDrain);
     this.#settings = options.live.current;
     this.#record = new RequestRecord(options, req);
     this.#watch = new Watch(watches);
@@ -203,20 +217,136 @@ class Exchange extends Member implements Receiver, Turns {
 
   /** A small body is held before anything is spent; a large one streams once it has begun. */
   #read(pass: Pass, fields: RequestFields): void {
-    const spend = (body: RequestBody) => void this.#spend(pass, fields, body);
+    const seek = (body: RequestBody) => {
+      this.#seek(pass, fields, body);
+    };
     if (!hasBody(fields)) {
-      spend(null);
+      seek(null);
       return;
     }
     if (this.expectsContinue) this.res.writeContinue();
     const { clientBodyTimeoutMs, maxRequestBytes } = this.#settings;
     this.#patience = new Patience(clientBodyTimeoutMs, this.options.clock);
-    if (isHeld(fields)) holdBody(this.req, this, spend);
-    else {
-      streamBody(this.req, maxRequestBytes, this).then(spend, (error: unknown) => {
-        this.#refuse(error);
-      });
+    if (isHeld(fields)) {
+      holdBody(this.req, this, seek);
+      return;
     }
+    const streaming = streamBody(this.req, maxRequestBytes, this);
+    const reading = this.#isLookedUpByBody(fields)
+      ? streaming.then((body) => gatherBody(body, LARGEST_LOOKED_UP))
+      : streaming;
+    reading.then(seek, (error: unknown) => {
+      this.#refuse(error);
+    });
+  }
+
+  #isLookedUpByBody(fields: RequestFields): boolean {
+    if (this.options.cache === null || this.req.method !== 'POST' || !isOptedIn(fields)) return false;
+    return Number(fields.contentLength ?? 0) <= LARGEST_LOOKED_UP;
+  }
+
+  // ---- the cache
+
+  #seek(pass: Pass, fields: RequestFields, body: RequestBody): void {
+    this.#fields = fields;
+    this.#body = body;
+    const { method = 'GET', url: target = '/' } = this.req;
+    const { cacheControl, forwarded } = fields;
+    const { cache } = this.options;
+    if (cache === null || (body !== null && !Buffer.isBuffer(body))) {
+      this.ask();
+      return;
+    }
+    let values: Map<string, string> | undefined;
+    const wish = wishOf({ method, hasBody: body !== null, cacheControl }, () => (values ??= fieldsOf(forwarded)));
+    if (wish === null) {
+      this.ask();
+      return;
+    }
+    const { projectId, upstreamKeyDigest } = pass;
+    const bodyDigest = body === null ? '' : hash('sha256', body, 'hex');
+    this.#visit = cache.visit(
+      {
+        wish,
+        projectId,
+        upstreamKeyDigest,
+        method,
+        target,
+        path: pathOf(target),
+        bodyDigest,
+        fields: values ?? new Map(),
+      },
+      this,
+    );
+    this.#visit.begin();
+  }
+
+  wait(): void {
+    this.#watch.expect(this.#settings.requestTimeoutMs, () => this.#visit?.stopWaiting());
+  }
+
+  hurry(): void {
+    this.#forwarding?.resume();
+  }
+
+  ask(): void {
+    const { pass } = this.#record;
+    const fields = this.#fields;
+    if (this.#isOver() || !pass || !fields) return;
+    this.waitForNobody();
+    void this.#spend(pass, fields, this.#body);
+  }
+
+  replay(fresh: Fresh): void {
+    const { pass } = this.#record;
+    if (this.#isOver() || !pass) return;
+    this.waitForNobody();
+    try {
+      const waiting = this.options.admission.confirm(pass);
+      if (waiting === undefined) this.#sendKept(fresh, pass);
+      else
+        waiting
+          .then(() => {
+            this.#sendKept(fresh, pass);
+          })
+          .catch((error: unknown) => {
+            this.refuse(error);
+          });
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  #sendKept(fresh: Fresh, pass: Pass): void {
+    const { cache, admission } = this.options;
+    const ages = cache?.agesOf(fresh);
+    if (this.#isOver() || !cache || !ages) return;
+    if (ages.freshForMs <= 0) {
+      this.ask(); // It was waited for too long.
+      return;
+    }
+    const { answer } = fresh;
+    const condition = this.#visit?.condition ?? null;
+    const status = condition !== null && isHeldBy(condition, answer) ? 304 : answer.status;
+    const headers = replayHeaders(answer, status, ages, this.#ownFacts(pass));
+    admission.countHit(pass);
+    cache.hits += 1;
+    this.#record.isHit = true;
+    this.#record.status = status;
+    this.#record.answered();
+    if (!this.req.complete) closeGently(this.req);
+    this.res.writeHead(status, headers);
+    if (status === 304 || this.req.method === 'HEAD') this.res.end();
+    else this.res.end(answer.body);
+  }
+
+  #ownFacts(pass: Pass): OwnFacts {
+    return {
+      requestId: this.#record.requestId,
+      expiresAt: pass.expiresAt,
+      remaining: pass.remaining,
+      cors: corsFields(this.#settings, this.req),
+    };
   }
 
   waitForClient(): void {
@@ -238,22 +368,22 @@ class Exchange extends Member implements Receiver, Turns {
   }
 
   #forward(pass: Pass, fields: RequestFields, body: RequestBody): void {
-    const { forwarder, clock, loopMark } = this.options;
+    const { forwarder, clock, loopMark, admission } = this.options;
+    const { requestTimeoutMs } = this.#settings;
     this.#forwardedAtMs = clock.monotonic();
     this.waitForUpstream(this.#forwardedAtMs);
-    this.#forwarding = forwarder.forward(
-      {
-        method: this.req.method ?? 'GET',
-        target: this.req.url ?? '/',
-        headers: upstreamRequestHeaders(fields, {
-          upstreamKey: pass.upstreamKey,
-          requestId: this.#record.requestId,
-          loopMark,
-        }),
-        body,
-      },
-      this,
-    );
+    const headers = upstreamRequestHeaders(fields, {
+      upstreamKey: pass.upstreamKey,
+      requestId: this.#record.requestId,
+      loopMark,
+    });
+    if (this.#visit) {
+      headers.push(...this.#visit.question);
+      this.#filling = new Filling(this, this.#visit, pass, { admission, watches: this.watches, requestTimeoutMs });
+    }
+    const request = { method: this.req.method ?? 'GET', target: this.req.url ?? '/', headers, body };
+    this.#forwarding = forwarder.forward(request, this.#filling ?? this);
+    this.#filling?.begun(this.#forwarding);
   }
 
   // ---- the upstream's answer
@@ -265,59 +395,31 @@ class Exchange extends Member implements Receiver, Turns {
     this.waitForUpstream(now);
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
       status,
-      requestId: this.#record.requestId,
       upstreamMs: now - this.#forwardedAtMs,
       proxyMs: this.#forwardedAtMs - this.#record.startedAtMs,
-      expiresAt: pass.expiresAt,
-      remaining: pass.remaining,
-      cors: corsFields(this.#settings, this.req),
+      ...this.#ownFacts(pass),
     });
     this.#record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
-    // The reason phrase is ours: the upstream's may hold what breaks a status line.
-    this.res.writeHead(status, list);
+    this.#delivery.head(status, list);
     this.#record.status = status;
-    // It goes out together with what arrived with it, and does not wait for what takes its time.
-    this.#isHeadWaiting = true;
-    process.nextTick(sendWaiting, this);
+    // Before the client hears that it has changed something.
+    if (status < 400 && isWrite(this.req)) this.options.cache?.wrote(pass.projectId, this.req.url ?? '/');
   }
 
   data(piece: Buffer): boolean {
-    if (this.#isHeadWaiting && this.#firstPiece === null) {
-      this.#firstPiece = piece;
-      return true;
-    }
     this.#watch.touch();
-    this.sendWaiting();
-    if (this.res.write(piece)) return true;
-    this.res.once('drain', () => {
-      this.#watch.touch();
-      this.#forwarding?.resume();
-    });
-    return false;
+    return this.#delivery.data(piece);
   }
+
+  readonly #onDrain = () => {
+    this.#watch.touch();
+    this.#forwarding?.resume();
+  };
 
   end(): void {
-    const piece = this.#firstPiece;
     this.#record.answered();
     if (!this.req.complete) closeGently(this.req);
-    if (this.#isHeadWaiting && piece !== null) {
-      this.#isHeadWaiting = false;
-      this.#firstPiece = null;
-      this.res.end(piece); // One write with the head.
-    } else {
-      this.sendWaiting();
-      this.res.end();
-    }
-  }
-
-  /** Sends the head, and the piece that arrived with it, if they have not gone out yet. */
-  sendWaiting(): void {
-    if (!this.#isHeadWaiting || this.res.closed) return;
-    const piece = this.#firstPiece;
-    this.#isHeadWaiting = false;
-    this.#firstPiece = null;
-    if (piece === null) this.res.flushHeaders();
-    else this.res.write(piece); // Should it fill the client's buffer, the next piece will find that out.
+    this.#delivery.end();
   }
 
   fail(refusal: Refusal): void {
@@ -333,7 +435,7 @@ class Exchange extends Member implements Receiver, Turns {
     if (this.#isClientsTurn) this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
     // If it is the client that takes nothing, nobody is there to be told.
     else if (this.res.writableNeedDrain) this.#destroy('client_closed');
-    else this.fail(new Refusal('upstream_timeout', 'upstream timed out'));
+    else (this.#filling ?? this).fail(new Refusal('upstream_timeout', 'upstream timed out'));
   };
 
   // ---- the other ends
@@ -351,11 +453,15 @@ class Exchange extends Member implements Receiver, Turns {
     this.#refuse(refusal);
   }
 
+  refuse(error: unknown): void {
+    this.#refuse(error);
+  }
+
   #refuse(error: unknown): void {
     if (this.#isOver() || error instanceof ClientGone) return;
     const refusal = asRefusal(error);
     this.#record.refused(refusal);
-    this.#forwarding?.abort();
+    this.#callOff();
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
     if (this.expectsContinue) this.res.shouldKeepAlive = false;
     sendProblem(this.res, refusal, this.#record.requestId, {
@@ -380,8 +486,20 @@ class Exchange extends Member implements Receiver, Turns {
 
   #destroy(outcome: Outcome): void {
     this.#record.outcome ??= outcome;
-    this.#forwarding?.abort();
+    if (outcome === 'client_closed') this.#leave();
+    else this.#callOff();
     cut(this.res);
+  }
+
+  /** The client has left: what others wait for goes on. */
+  #leave(): void {
+    if (!this.#filling?.leave()) this.#callOff();
+  }
+
+  /** Nothing of this request goes on. Who waited for its answer gets another's. */
+  #callOff(): void {
+    this.#forwarding?.abort();
+    this.#visit?.quit();
   }
 
   #answerOptions(): void {
@@ -399,7 +517,7 @@ class Exchange extends Member implements Receiver, Turns {
     this.#place?.leave();
     // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;
-    if (!isSent) this.#forwarding?.abort();
+    if (!isSent) this.#leave();
     if (!isSent && this.#record.outcome === 'ok') this.#record.outcome = 'client_closed';
     linger(this.req, this.options.clock);
     this.#record.end();
