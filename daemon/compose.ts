@@ -23,7 +23,6 @@ import { upgradesAt } from './http/http-proxy.js';
 import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { listen } from './listen.js';
 import { Readiness } from './readiness.js';
-import { MemoryResponseCache } from './store/memory/response-cache.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
 import { openSharedStores, type SharedStores } from './store/shared.js';
@@ -96,8 +95,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   };
 
   const { records } = stores;
-  const cacheStore = settings.httpCacheEnabled ? new MemoryResponseCache(live, clock) : null;
-  const cache = cacheStore && new ResponseCache({ store: cacheStore, clock, live });
+  const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheUpkeep({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
     cacheUpkeep.dropProject(projectId);

@@ -198,6 +198,7 @@ describe('a request on /v1', () => {
         status: 200,
         code: null,
         outcome: 'ok',
+        cache: 'miss',
         upstreamRequestId: 'req_upstream_1',
       });
     });

@@ -124,6 +124,7 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
     expect(ended).to.have.all.keys(
       ...['requestId', 'projectId', 'tokenId', 'method', 'path', 'status', 'code', 'outcome', 'durationMs'],
       'upstreamRequestId',
+      'cache',
     );
   });
 
