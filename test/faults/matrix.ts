@@ -10,6 +10,7 @@ export const SECTIONS: Readonly<Record<string, number>> = {
   E: 16,
   H: 18,
   I: 18,
+  K: 20,
   S: 12,
 };
 

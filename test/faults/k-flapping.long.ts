@@ -1,0 +1,44 @@
+import { readdirSync } from 'node:fs';
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.js';
+import { head } from '../support/raw.js';
+import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { Scene } from '../support/scene.js';
+
+const ROUNDS = 300; // Every two seconds for ten minutes, by a clock that is moved.
+const ROUND_MS = 2_000;
+const MOST_TRIES = 600; // Two a round, one that fails and one that does not.
+
+describe(`K: Redis that comes and goes${WITHOUT_REDIS}`, function () {
+  this.timeout(300_000);
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+
+  it('K06 makes no storm of tries, and leaves no descriptor behind', async () => {
+    const redis = await TestRedis.start();
+    const relay = await Relay.to(redis.port);
+    const scene = await Scene.open({ REDIS_ADDR: relay.address, IP_RATE_LIMIT: '1000000', HTTP_CACHE_ENABLED: 'true' });
+    try {
+      const descriptors = () => readdirSync('/proc/self/fd').length;
+      const before = descriptors();
+      for (let round = 0; round < ROUNDS; round++) {
+        relay.isSilent = !relay.isSilent;
+        if (relay.isSilent) relay.reset();
+        for (let passed = 0; passed < ROUND_MS; passed += 100) {
+          scene.daemon.clock.advance(100);
+          await new Promise(setImmediate);
+        }
+        expect((await scene.send(head('GET /v1/models', scene.secret))).status).to.equal(200);
+      }
+      expect(relay.connections).to.be.below(MOST_TRIES);
+      await eventually('descriptors are back', () => descriptors() <= before + 10);
+      expect(scene.daemon.logged.filter((line) => line.includes('Redis is')).length).to.be.below(2 * ROUNDS);
+    } finally {
+      await scene.close();
+      await relay.stop();
+      await redis.stop();
+    }
+  });
+});

@@ -1,0 +1,245 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { canary } from '../support/canaries.js';
+import { Authority, type Certificate, selfSigned } from '../support/certificates.js';
+import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
+import { ask, head } from '../support/raw.js';
+import { freePort, Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { Scene } from '../support/scene.js';
+
+/** Every request asks Redis; none is refused. */
+const ASKING = { IP_RATE_LIMIT: '1000000', GLOBAL_RATE_LIMIT: '1000000', HTTP_CACHE_ENABLED: 'true' };
+
+describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
+  this.timeout(30_000);
+  let redis: TestRedis;
+  let relay: Relay;
+  let scene: Scene;
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+  beforeEach(async () => {
+    redis = await TestRedis.start();
+    relay = await Relay.to(redis.port);
+  });
+  afterEach(async () => {
+    redis.resume();
+    await scene.close();
+    await relay.stop();
+    await redis.stop();
+  });
+
+  const open = async (env: Record<string, string> = {}) => {
+    scene = await Scene.open({ REDIS_ADDR: relay.address, ...ASKING, ...env });
+  };
+  const probe = async (path: string) => (await ask(scene.daemon.url, head(`GET ${path}`, null))).json as unknown;
+  const redisIs = async (state: string) =>
+    ((await probe('/health')) as { checks: { redis: string } }).checks.redis === state;
+  const comesBack = () =>
+    eventually('Redis is back', async () => {
+      scene.daemon.clock.advance(100);
+      return redisIs('ok');
+    });
+  const get = async (path = '/v1/models') => {
+    const beganAt = performance.now();
+    const { status } = await scene.send(head(`GET ${path}`, scene.secret));
+    expect(status).to.equal(200);
+    return performance.now() - beganAt;
+  };
+
+  async function expectServed(): Promise<void> {
+    for (let i = 0; i < 10; i++) await get(`/v1/models?limit=${i}`);
+  }
+
+  async function expectDegraded(): Promise<void> {
+    expect(await probe('/live')).to.deep.include({ status: 'ok' });
+    expect(await probe('/ready')).to.deep.equal({ status: 'ready', missing: [], degraded: ['redis'] });
+    expect(await probe('/health')).to.deep.include({ status: 'ok' });
+    expect(await redisIs('failing')).to.equal(true);
+  }
+
+  it('K01 a daemon starts and serves without Redis, says that it is degraded, and joins when it comes', async () => {
+    await redis.kill();
+    const beganAt = performance.now();
+    await open();
+    expect(performance.now() - beganAt).to.be.below(5_000);
+    await expectServed();
+    await expectDegraded();
+    await redis.begin();
+    await comesBack();
+    expect(await probe('/ready')).to.deep.equal({ status: 'ready', missing: [], degraded: [] });
+  });
+
+  it('K01 K03 a daemon starts and serves in front of one that answers nothing', async () => {
+    relay.isSilent = true;
+    await open();
+    await expectServed();
+    await expectDegraded();
+  });
+
+  for (const [what, fail, mend] of [
+    ['K02 is killed', () => redis.kill(), () => redis.begin()],
+    [
+      'K03 freezes',
+      () => {
+        redis.freeze();
+      },
+      () => {
+        redis.resume();
+      },
+    ],
+    [
+      'K03 is behind a black hole',
+      () => {
+        relay.isSilent = true;
+      },
+      () => {
+        relay.isSilent = false;
+      },
+    ],
+    [
+      'K04 takes 200 ms for each answer',
+      () => {
+        relay.delayMs = 200;
+      },
+      () => {
+        relay.delayMs = 0;
+      },
+    ],
+    [
+      'K05 becomes a replica, and refuses to write,',
+      () => redis.client.replicaof('127.0.0.1', 1),
+      () => redis.client.replicaof('NO', 'ONE'),
+    ],
+    [
+      'K15 does not know us any more',
+      async () => {
+        await redis.client.config('SET', 'requirepass', canary('password'));
+        relay.reset();
+      },
+      () => redis.client.config('SET', 'requirepass', ''),
+    ],
+  ] as const) {
+    it(`${what} while requests are served: none fails, and soon none waits`, async () => {
+      await open();
+      await comesBack(); // Where the machine is busy, a first try may have been too slow.
+      await get();
+      await fail();
+      await eventually('the breaker opens', async () => {
+        await get();
+        return redisIs('failing');
+      });
+      await expectDegraded();
+      const waits: number[] = [];
+      for (let i = 0; i < 50; i++) waits.push(await get(`/v1/models?limit=${i}`));
+      // A look-up that were waited for would cost each of them 50 ms.
+      expect(waits.sort((a, b) => a - b)[25]).to.be.below(40);
+      await mend();
+      await comesBack();
+      await expectServed();
+    });
+  }
+
+  it('K04 a request waits for Redis no longer than its commands have', async () => {
+    await open();
+    await comesBack();
+    relay.delayMs = 10_000;
+    expect(await get()).to.be.below(1_000);
+  });
+
+  it('K09 full memory takes nothing from anybody', async () => {
+    await open();
+    await redis.client.config('SET', 'maxmemory', '1');
+    await expectServed();
+    await redis.client.config('SET', 'maxmemory', '0');
+    await expectServed();
+  });
+
+  it('K15 I18 refused credentials: a clear line in the log without them, and nothing in an answer', async () => {
+    const password = canary('password');
+    await redis.client.config('SET', 'requirepass', canary('password'));
+    await open({ REDIS_PASSWORD: password });
+    const line = scene.daemon.logged.find((it) => it.includes('Redis is away'));
+    expect(line).to.include('WRONGPASS').and.not.include(password);
+    const answer = await scene.get();
+    expect(answer.status).to.equal(200);
+    expect(JSON.stringify([answer.fields, answer.text, await probe('/health')])).not.to.match(/WRONGPASS|password/);
+  });
+
+  it('is asked on one connection, and none is left when the daemon has stopped', async () => {
+    await open();
+    await comesBack();
+    expect(relay.open).to.equal(1);
+    await scene.daemon.stop();
+    await eventually('it is closed', () => relay.open === 0);
+    await scene.provider.stop();
+    await open();
+  });
+});
+
+describe(`K15 Redis over TLS${WITHOUT_REDIS}`, function () {
+  this.timeout(30_000);
+  let server: ChildProcess | undefined;
+  let daemon: ListeningDaemon | undefined;
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+  afterEach(async () => {
+    await daemon?.kill();
+    server?.kill('SIGKILL');
+    if (server?.exitCode === null && server.signalCode === null) await once(server, 'exit');
+  });
+
+  /** @returns what /health of a daemon that trusts `trusted` says of a Redis with this certificate. */
+  async function judged({ cert, key }: Certificate, trusted: string): Promise<unknown> {
+    const [dir, port] = [temporaryFolder(), await freePort()];
+    const file = (name: string, text: string) => {
+      writeFileSync(join(dir, name), text);
+      return join(dir, name);
+    };
+    const tls = ['--tls-cert-file', file('cert.pem', cert), '--tls-key-file', file('key.pem', key)];
+    const where = ['--port', '0', '--tls-port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', ''];
+    server = spawn('redis-server', [...where, ...tls, '--tls-auth-clients', 'no'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    let said = '';
+    server.stdout?.on('data', (text: Buffer) => (said += text.toString()));
+    await eventually('Redis is ready', () => said.includes('Ready to accept connections'));
+    daemon = await spawnDaemon({
+      MANAGEMENT_TOKEN,
+      DATABASE_URL: `${dir}/llmp.db`,
+      REDIS_ADDR: `localhost:${port}`,
+      REDIS_TLS: 'true',
+      NODE_EXTRA_CA_CERTS: file('ca.pem', trusted),
+    });
+    const { url } = daemon;
+    const health = async () =>
+      ((await ask(url, head('GET /health', null))).json as { checks: { redis: string } }).checks.redis;
+    await eventually('it is known', async () => {
+      return (await health()) === 'ok' || daemon?.logged.some((line) => line.includes('Redis is away'));
+    });
+    return health();
+  }
+
+  it('K15 is spoken to when its certificate is good', async () => {
+    const authority = new Authority();
+    expect(await judged(authority.issue({ name: 'localhost' }), authority.certificate)).to.equal('ok');
+  });
+
+  it('K15 is not when nobody we trust vouches for it', async () => {
+    const authority = new Authority();
+    expect(await judged(selfSigned({ name: 'localhost' }), authority.certificate)).to.equal('failing');
+  });
+
+  it('K15 is not when it is another', async () => {
+    const authority = new Authority();
+    expect(await judged(authority.issue({ name: 'another.example' }), authority.certificate)).to.equal('failing');
+  });
+});
