@@ -153,6 +153,22 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
     expect(await get()).to.be.below(1_000);
   });
 
+  it('K05 after an outage nothing older comes from the cache, though an older snapshot has it', async () => {
+    await open();
+    await comesBack();
+    const cache = async () => (await scene.get()).header('x-proxy-cache');
+    await eventually('it is kept', async () => (await cache()) === 'hit');
+    await redis.client.save();
+    await redis.kill();
+    await eventually('the breaker opens', () => redisIs('failing'));
+    expect(await cache()).to.equal('miss');
+    await redis.begin();
+    expect(await redis.client.keys('llmp:cache:entry:*')).to.have.length(1);
+    await comesBack();
+    expect(await cache()).to.equal('miss');
+    await eventually('it is kept anew', async () => (await cache()) === 'hit');
+  });
+
   it('K09 full memory takes nothing from anybody', async () => {
     await open();
     await redis.client.config('SET', 'maxmemory', '1');
