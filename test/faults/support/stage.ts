@@ -17,8 +17,10 @@ import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '..
 import { eventually } from '../../support/eventually.js';
 import { permit } from '../../support/leaks.js';
 import { type Fields, head, type RawAnswer, RawClient } from '../../support/raw.js';
+import { type Asked, confirms, expectGivenBefore, isHit } from './kept-answers.js';
+import { answersIn, finalAnswerOf, isAnswerWhole, switches } from './transcripts.js';
 import { type Exchange, ScriptedUpstream } from './upstream.js';
-import { type Message, readMessage, valuesOf } from './wire.js';
+import { type Message, valuesOf } from './wire.js';
 
 const MOST_KEPT = 1024 * 1024;
 
@@ -28,8 +30,8 @@ interface Transcript {
   isKept: boolean;
   /** The client's. */
   port: number;
-  /** Of the requests, in their order: an answer to HEAD has no body. */
-  methods: () => readonly string[];
+  /** What it asked, in its order: an answer to HEAD has no body. */
+  asked: () => readonly Asked[];
   /** The connection ended in an orderly way, which ends an answer without a length. */
   hasEnded: boolean;
 }
@@ -57,8 +59,8 @@ export class Stage {
   #tokens: WireTokenCreated[] = [];
   #upstreamEchoesSecrets = false;
   #proxied = 0;
-  /** Of each connection's requests in their order, by the client's port, which another client may get after it. */
-  readonly #methods = new Map<number, string[][]>();
+  /** Each connection's requests in their order, by the client's port, which another client may get after it. */
+  readonly #asked = new Map<number, Asked[][]>();
   /** The daemon's ends of connections, with the port of the other end; null if that was gone already. */
   readonly #served = new Map<Socket, number | null>();
   /** The ports of all connections the daemon took from the kernel. */
@@ -78,10 +80,10 @@ export class Stage {
     this.daemon = await startDaemon({ upstream: this.#upstreamUrl, ...options });
     this.project = await this.daemon.createProject();
     const count = (req: IncomingMessage, res: ServerResponse) => {
-      this.#methods
+      this.#asked
         .get(req.socket.remotePort ?? 0)
         ?.at(-1)
-        ?.push(req.method ?? '');
+        ?.push({ method: req.method ?? '', target: req.url ?? '' });
       if (!isProxied(req.url ?? '')) return;
       // One that comes in behind another begins when that is answered, unless it is refused or the connection over by then.
       const begin = () => {
@@ -106,7 +108,7 @@ export class Stage {
         this.#taken.push(port);
         if (this.#served.has(socket)) return; // Given back, by who looked at an upgrade.
         this.#served.set(socket, port);
-        if (port !== null) this.#methods.set(port, [...(this.#methods.get(port) ?? []), []]);
+        if (port !== null) this.#asked.set(port, [...(this.#asked.get(port) ?? []), []]);
         socket.once('close', () => this.#served.delete(socket));
       })
       .on('drop', (dropped?: { remotePort?: number }) => this.#taken.push(dropped?.remotePort ?? null));
@@ -122,11 +124,12 @@ export class Stage {
     this.#ports.clear();
     this.#taken = [];
     this.#transcripts = [];
-    this.#methods.clear();
+    this.#asked.clear();
     this.#tokens = [];
     this.#proxied = 0;
     this.daemon.ended.length = 0;
     this.token = await this.issue();
+    if (this.options.env?.HTTP_CACHE_ENABLED === 'true') await this.forgetKept();
     await this.daemon.daemon.admission.between(() => Promise.resolve());
     this.#timersBefore = this.daemon.clock.pending;
     this.#logBefore = this.daemon.logged.length;
@@ -141,6 +144,12 @@ export class Stage {
   set upstreamEchoesSecrets(echoes: boolean) {
     this.#upstreamEchoesSecrets = echoes;
     if (echoes) permit(/^forwarded answer /, ['upstream', 'unknown'], 'the upstream sends them back');
+  }
+
+  /** Empties the cache: what is kept belongs to one case. */
+  async forgetKept(): Promise<void> {
+    const { status } = await this.daemon.manage('POST', '/manage/cache/purge', { all: true });
+    expect(status, 'the purge').to.equal(200);
   }
 
   /** As it stands in `Host`. */
@@ -170,8 +179,8 @@ export class Stage {
     const client = await RawClient.to(this.daemon.url);
     const port = client.socket.localPort ?? 0;
     const before = this.#transcripts.filter((transcript) => transcript.port === port).length;
-    const methods = () => this.#methods.get(port)?.[before] ?? [];
-    const transcript: Transcript = { port, methods, bytes: Buffer.alloc(0), isKept: true, hasEnded: false };
+    const asked = () => this.#asked.get(port)?.[before] ?? [];
+    const transcript: Transcript = { port, asked, bytes: Buffer.alloc(0), isKept: true, hasEnded: false };
     client.socket.on('data', (piece: Buffer) => {
       transcript.isKept &&= transcript.bytes.length + piece.length <= MOST_KEPT;
       if (transcript.isKept) transcript.bytes = Buffer.concat([transcript.bytes, piece]);
@@ -289,8 +298,12 @@ export class Stage {
     await eventually('I3: every request has an outcome', () => this.daemon.ended.length >= this.#proxied);
     expect(this.daemon.ended.length, 'I3: outcomes').to.equal(this.#proxied);
     for (const token of this.#tokens) {
-      const { request_count, max_requests } = await this.daemon.token(token.id);
+      const { request_count, max_requests, cache_hit_count } = await this.daemon.token(token.id);
       const forwarded = this.#forwardedFor(token.id);
+      const ended = this.daemon.ended.filter(({ tokenId }) => tokenId === token.id);
+      const hits = ended.filter(({ cache }) => cache === 'hit').length;
+      expect(cache_hit_count, 'I6: hits counted').to.equal(hits);
+      expect(request_count, 'I6: uses counted, beside hits').to.be.at.most(ended.length - hits);
       if (max_requests > 0) expect(request_count, 'I1: uses of a cap').to.be.at.most(max_requests);
       expect(forwarded, 'I6: requests forwarded for a token').to.be.at.most(request_count);
     }
@@ -313,7 +326,7 @@ export class Stage {
       const count = (seen.get(requestId) ?? 0) + 1;
       seen.set(requestId, count);
       const admitted = this.daemon.ended.filter(
-        (ended) => ended.requestId === requestId && ended.tokenId !== null,
+        (ended) => ended.requestId === requestId && ended.tokenId !== null && ended.cache === 'miss',
       ).length;
       expect(admitted, `I6: ${method} ${exchange.target} belongs to an admitted request`).to.be.at.least(1);
       const retries = method === 'GET' || method === 'HEAD' ? 1 : 0;
@@ -330,7 +343,8 @@ export class Stage {
   /** I5: what a client was given is what the upstream gave, and whole only if that was whole. */
   #expectHonestAnswers(): void {
     for (const transcript of this.#transcripts.filter(({ isKept }) => isKept)) {
-      for (const answer of answersIn(transcript.bytes, transcript.methods())) {
+      for (const { answer, asked } of answersIn(transcript.bytes, transcript.asked())) {
+        if (isHit(answer)) this.#expectKept(answer, asked);
         // Only an answer that was forwarded says how long the upstream took.
         if (valuesOf(answer, 'server-timing').length === 0) continue;
         const exchange = this.#exchangeOf(valuesOf(answer, 'x-request-id').join());
@@ -343,11 +357,24 @@ export class Stage {
           continue;
         }
         const given = finalAnswerOf(exchange);
+        if (given && confirms(given, answer)) {
+          this.#expectKept(answer, asked);
+          continue;
+        }
         expect(given?.body.subarray(0, answer.body.length).equals(answer.body), 'I5: a prefix').to.equal(true);
         const isWhole = answer.isWhole || (answer.endsWithConnection && transcript.hasEnded);
         if (isWhole) expect(isAnswerWhole(exchange), 'I5: a whole answer to the client was whole').to.equal(true);
       }
     }
+  }
+
+  /** I5 of what the upstream did not give for this request: then it is what it once gave to one like it. */
+  #expectKept(answer: Message, asked: Asked): void {
+    const projectOf = (requestId: string) =>
+      this.daemon.ended.find((ended) => ended.requestId === requestId)?.projectId ?? null;
+    const projectId = projectOf(valuesOf(answer, 'x-request-id').join());
+    const ofProject = this.upstream.exchanges.filter(({ requestId }) => projectOf(requestId) === projectId);
+    expectGivenBefore(answer, asked, ofProject);
   }
 
   /** The last one with that id: a retried request is answered by its second. */
@@ -373,50 +400,6 @@ export class Stage {
       expect(upstreamBytes.includes(credential), 'I4: a client credential at the upstream').to.equal(false);
     }
   }
-}
-
-/** @param methods of the requests, in whose order the answers come. */
-function* answersIn(bytes: Buffer, methods: readonly string[]): Generator<Message> {
-  let answered = 0;
-  for (let at = 0; at < bytes.length;) {
-    const answer = readMessage(bytes, at, 'answer', ({ startLine }) => hasNoBody(startLine, methods[answered]));
-    if (!answer) return;
-    yield answer;
-    if (!answer.isWhole || switches(answer)) return;
-    if (!isInterim(answer)) answered += 1;
-    at = answer.end;
-  }
-}
-
-const isInterim = ({ startLine }: Message) => /^\S+ 1\d\d /.test(startLine);
-
-/** Whether what follows is not HTTP. */
-const switches = ({ startLine }: Message) => /^\S+ 101 /.test(startLine);
-
-const hasNoBody = (startLine: string, method: string | undefined) =>
-  method === 'HEAD' || /^\S+ (?:1\d\d|204|304) /.test(startLine);
-
-/** What the script has sent of its answer, those of status 1xx aside; undefined when that is not HTTP. */
-function finalAnswerOf(exchange: Exchange): Message | undefined {
-  try {
-    for (let at = 0; ;) {
-      const answer = readMessage(exchange.sent, at, 'scripted answer', ({ startLine }) =>
-        hasNoBody(startLine, exchange.method),
-      );
-      if (!answer || !isInterim(answer)) return answer;
-      at = answer.end;
-    }
-  } catch {
-    return undefined;
-  }
-}
-
-function isAnswerWhole(exchange: Exchange): boolean {
-  const answer = finalAnswerOf(exchange);
-  if (answer === undefined) return false;
-  // Of a long one only the beginning is kept: its length says what became of the rest.
-  if (valuesOf(answer, 'content-length').length > 0) return answer.end <= exchange.sentBytes;
-  return answer.isWhole || (answer.endsWithConnection && exchange.isFinished);
 }
 
 /**
