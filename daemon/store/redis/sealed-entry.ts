@@ -9,6 +9,7 @@
  * nonce, ciphertext, tag. Inside: the length of a JSON text, that text, the body.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { CachePlace, Kept, KeptAnswer, KeptVary } from '../../core/ports.js';
 
 const LAYOUT = 1;
@@ -33,6 +34,8 @@ export type Opened = Pick<Kept, 'freshMs' | 'keepMs' | 'content'>;
 
 export class EntrySeal {
   readonly #key: Buffer;
+  /** Two hashes are a good part of what a hit costs, and most hits are of few places. */
+  readonly #named = new LRUCache<string, NamedPlace>({ max: 1_000 });
 
   /** @param key 32 bytes that serve nothing else. */
   constructor(key: Buffer) {
@@ -40,10 +43,15 @@ export class EntrySeal {
   }
 
   place({ projectId, resource, variant }: CachePlace): NamedPlace {
-    const hash = this.#hash(`entry\n${projectId}\n${resource}\n${variant}`);
+    const text = `${projectId}\n${resource}\n${variant}`;
+    const known = this.#named.get(text);
+    if (known) return known;
+    const hash = this.#hash(`entry\n${text}`);
     const name = hash.subarray(KEY_BYTES, KEY_BYTES + NAME_BYTES).toString('base64url');
     const named = this.resourceOf(projectId, resource);
-    return { resource: named, member: `${named}:${name}`, key: hash.subarray(0, KEY_BYTES) };
+    const place = { resource: named, member: `${named}:${name}`, key: hash.subarray(0, KEY_BYTES) };
+    this.#named.set(text, place);
+    return place;
   }
 
   resourceOf(projectId: string, resource: string): string {
