@@ -7,6 +7,7 @@
  * upstream was asked: that is what a `Fill` of the store stands for. The rules are in caching.ts.
  */
 import {
+  type Ages,
   type AnswerHead,
   type CachingSettings,
   type Condition,
@@ -136,7 +137,7 @@ export class ResponseCache {
   }
 
   /** How long a kept answer is fresh yet, and how old it is. */
-  agesOf({ madeAtMs, freshUntilMs }: Fresh): { ageMs: number; freshForMs: number } {
+  agesOf({ madeAtMs, freshUntilMs }: Fresh): Ages {
     const now = this.#clock.monotonic();
     return { ageMs: now - madeAtMs, freshForMs: freshUntilMs - now };
   }
@@ -223,8 +224,8 @@ export class Visit extends Follower {
   #foundAnswer(answer: KeptAnswer, { heldMs, freshMs }: Found): void {
     const { wish } = this.facts;
     const fresh = this.cache.freshOf(answer, heldMs, freshMs);
-    const { ageMs, freshForMs } = this.cache.agesOf(fresh);
-    if (suffices(wish, ageMs, freshForMs)) {
+    const ages = this.cache.agesOf(fresh);
+    if (suffices(wish, ages)) {
       this.#dropFill();
       this.#land(fresh);
       this.#replay(fresh);
@@ -232,7 +233,7 @@ export class Visit extends Follower {
     }
     this.#stale = answer;
     // Fresh, but not for this client: no fill has begun.
-    if (freshForMs > 0 && wish.fills && !wish.isOnlyIfCached) this.#look(this.#place, false);
+    if (ages.freshForMs > 0 && wish.fills && !wish.isOnlyIfCached) this.#look(this.#place, false);
     else this.#ask();
   }
 
@@ -304,6 +305,11 @@ export class Visit extends Follower {
       : [];
   }
 
+  /** Whether the answer may be kept, or others wait for it. */
+  get isOfUse(): boolean {
+    return this.#fill !== null || this.#isLeading;
+  }
+
   /** Whether the answer is of use to anybody but the client that asked for it. */
   get isWanted(): boolean {
     return !this.#isOver && (this.#capture !== null || (!this.#hasHead && this.#hasFollowers));
@@ -326,6 +332,9 @@ export class Visit extends Follower {
    */
   answered(head: AnswerHead, headers: readonly string[]): KeptAnswer | null {
     this.#hasHead = true;
+    const { method, projectId, target } = this.facts;
+    // Whether or not its client is still there to hear of it.
+    if (method === 'POST' && head.status < 400) this.cache.wrote(projectId, target);
     const isAsked = this.question.length > 0 || this.facts.wish.condition !== null;
     if (head.status === 304 && isAsked && this.#stale) return this.#confirmed(this.#stale, head, headers);
     const keeping = this.#keepingOf(head);

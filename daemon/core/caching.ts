@@ -117,8 +117,13 @@ function conditionOf(fields: FieldValues): Condition | null {
   return ifNoneMatch === undefined && ifModifiedSince === undefined ? null : { ifNoneMatch, ifModifiedSince };
 }
 
+export interface Ages {
+  ageMs: number;
+  freshForMs: number;
+}
+
 /** Whether a kept answer will do for this request. Of one that is exactly as old as it may be, too late. */
-export const suffices = (wish: Wish, ageMs: number, freshForMs: number): boolean =>
+export const suffices = (wish: Wish, { ageMs, freshForMs }: Ages): boolean =>
   freshForMs > 0 && freshForMs >= wish.leastFreshMs && ageMs <= wish.mostAgeMs;
 
 // ---- places

@@ -1,5 +1,5 @@
 /** Answers on their way into the cache and out of it: their header fields. */
-import type { AnswerHead } from '../core/caching.js';
+import type { Ages, AnswerHead } from '../core/caching.js';
 import { fieldsOf } from '../core/cache.js';
 import type { KeptAnswer } from '../core/ports.js';
 import { namedByConnection, remembering } from './fields.js';
@@ -38,11 +38,6 @@ export function keepableOf(status: number, rawHeaders: readonly Buffer[]): Keepa
 /** A kept answer as if the upstream had sent it just now. */
 export const asSent = ({ headers, body }: KeptAnswer): Buffer[] =>
   [...headers, 'Content-Length', String(body.length)].map((text) => Buffer.from(text, 'latin1'));
-
-export interface Ages {
-  ageMs: number;
-  freshForMs: number;
-}
 
 // What a 304 says; the rest belongs to the body that it does not bring (RFC 9110, 15.4.5).
 const OF_NOT_MODIFIED = new Set(['cache-control', 'content-location', 'etag', 'expires', 'last-modified', 'vary']);

@@ -10,33 +10,31 @@
  *   7 forward      draw one use, swap the key, stream both ways            408 413 429 502 503 504
  *   8 afterwards   one RequestEnded value for all who keep a record
  */
-import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
-import { fieldsOf, type Fresh, type ResponseCache, type Visit, type Visitor } from '../core/cache.js';
-import { isHeldBy, isOptedIn, wishOf } from '../core/caching.js';
+import type { Fresh, ResponseCache, Visit, Visitor } from '../core/cache.js';
 import type { Outcome } from '../core/events.js';
+import { InFlight, Member } from '../core/in-flight.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
-import { InFlight, Member } from '../core/in-flight.js';
-import { ClientGone, gatherBody, hasBody, holdBody, isHeld, type RequestBody, streamBody, type Turns } from './body.js';
+import { Answering } from './answering.js';
+import { ClientGone, gatherBody, hasBody, holdBody, isHeld, type RequestBody, streamBody } from './body.js';
 import type { AddressOf } from './client-address.js';
-import { corsFields, type CorsSettings, preflightFields } from './cors.js';
+import type { CorsSettings } from './cors.js';
 import { presentedIn } from './credentials.js';
-import { Delivery } from './delivery.js';
-import { closeGently, cut, linger } from './endings.js';
+import { cut, linger } from './endings.js';
 import type { RequestFields } from './fields.js';
 import { Filling } from './filling.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
-import { clientResponseHeaders, type OwnFacts, recordedId, upstreamRequestHeaders } from './headers.js';
-import { replayHeaders } from './kept.js';
-import { Patience } from './patience.js';
-import { asRefusal, sendProblem } from './problems.js';
+import { upstreamRequestHeaders } from './headers.js';
+import { asRefusal } from './problems.js';
 import { type RecordOptions, RequestRecord } from './record.js';
-import { checkExpectation, checkShape, pathOf } from './shape.js';
-import { Watch, Watches } from './watch.js';
+import { isSoughtByBody, isWrite, LARGEST_LOOKED_UP, visitTo } from './seeking.js';
+import { checkExpectation, checkShape } from './shape.js';
+import { Turn } from './turn.js';
+import { Watches } from './watch.js';
 
 type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
@@ -79,7 +77,7 @@ export function createProxy(options: ProxyOptions): Proxy {
     },
     refuse(res, refusal) {
       const exchange = inFlight.all().find((each) => each.answers(res));
-      exchange?.refuseUnreadable(refusal);
+      exchange?.refuse(refusal);
       return exchange !== undefined;
     },
     cutAll() {
@@ -90,31 +88,21 @@ export function createProxy(options: ProxyOptions): Proxy {
 
 export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
 
-const WRITES: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
-
-const isWrite = ({ method }: IncomingMessage) => WRITES.has(method);
-
-/** What every refusal on /v1 carries. */
-export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
-
-// Beyond it no body is held for the sake of the cache.
-const LARGEST_LOOKED_UP = 1024 * 1024;
-
 /** One request and its answer. */
-class Exchange extends Member implements Receiver, Turns, Visitor {
+class Exchange extends Member implements Receiver, Visitor {
   readonly #settings: ProxySettings;
   readonly #record: RequestRecord;
-  readonly #watch: Watch;
-  #patience: Patience | null = null;
-  #isClientsTurn = false;
+  readonly #turn: Turn;
+  readonly #answering: Answering;
   #place: Place | null = null;
   #visit: Visit | null = null;
   #filling: Filling | null = null;
   #forwarding: Forwarding | null = null;
   #forwardedAtMs = 0;
-  #fields: RequestFields | null = null;
-  #body: RequestBody = null;
-  readonly #delivery: Delivery;
+  /** What is asked of the upstream, once it is all there. */
+  #question: { pass: Pass; fields: RequestFields; body: RequestBody } | null = null;
+  /** A change was sent of which nobody knows yet whether it was made. */
+  #mayHaveChanged = false;
 
   constructor(
     private readonly options: ProxyOptions,
@@ -125,10 +113,10 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
     private readonly watches: Watches,
   ) {
     super();
-    this.#delivery = new Delivery(res, this.#onDrain);
     this.#settings = options.live.current;
     this.#record = new RequestRecord(options, req);
-    this.#watch = new Watch(watches);
+    this.#turn = new Turn(watches, this.#settings, this);
+    this.#answering = new Answering(req, res, this.#record, this.#settings, this.#onDrain);
     res.on('close', () => {
       this.#close();
     });
@@ -142,7 +130,7 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       if (this.expectsContinue) checkExpectation(this.req);
       if (this.req.method === 'OPTIONS') {
-        this.#answerOptions();
+        this.#answering.options();
         return;
       }
       const counting = this.#countAddress(fields);
@@ -225,64 +213,31 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
       return;
     }
     if (this.expectsContinue) this.res.writeContinue();
-    const { clientBodyTimeoutMs, maxRequestBytes } = this.#settings;
-    this.#patience = new Patience(clientBodyTimeoutMs, this.options.clock);
+    this.#turn.beginBody();
     if (isHeld(fields)) {
-      holdBody(this.req, this, seek);
+      holdBody(this.req, this.#turn, seek);
       return;
     }
-    const streaming = streamBody(this.req, maxRequestBytes, this);
-    const reading = this.#isLookedUpByBody(fields)
-      ? streaming.then((body) => gatherBody(body, LARGEST_LOOKED_UP))
-      : streaming;
+    const streaming = streamBody(this.req, this.#settings.maxRequestBytes, this.#turn);
+    const isGathered = this.options.cache !== null && isSoughtByBody(this.req, fields);
+    const reading = isGathered ? streaming.then((body) => gatherBody(body, LARGEST_LOOKED_UP)) : streaming;
     reading.then(seek, (error: unknown) => {
       this.#refuse(error);
     });
   }
 
-  #isLookedUpByBody(fields: RequestFields): boolean {
-    if (this.options.cache === null || this.req.method !== 'POST' || !isOptedIn(fields)) return false;
-    return Number(fields.contentLength ?? 0) <= LARGEST_LOOKED_UP;
-  }
-
-  // ---- the cache
+  // ---- the cache, and what it says
 
   #seek(pass: Pass, fields: RequestFields, body: RequestBody): void {
-    this.#fields = fields;
-    this.#body = body;
-    const { method = 'GET', url: target = '/' } = this.req;
-    const { cacheControl, forwarded } = fields;
+    this.#question = { pass, fields, body };
     const { cache } = this.options;
-    if (cache === null || (body !== null && !Buffer.isBuffer(body))) {
-      this.ask();
-      return;
-    }
-    let values: Map<string, string> | undefined;
-    const wish = wishOf({ method, hasBody: body !== null, cacheControl }, () => (values ??= fieldsOf(forwarded)));
-    if (wish === null) {
-      this.ask();
-      return;
-    }
-    const { projectId, upstreamKeyDigest } = pass;
-    const bodyDigest = body === null ? '' : hash('sha256', body, 'hex');
-    this.#visit = cache.visit(
-      {
-        wish,
-        projectId,
-        upstreamKeyDigest,
-        method,
-        target,
-        path: pathOf(target),
-        bodyDigest,
-        fields: values ?? new Map(),
-      },
-      this,
-    );
-    this.#visit.begin();
+    this.#visit = cache && visitTo(cache, this.req, this.#question, this);
+    if (this.#visit) this.#visit.begin();
+    else this.ask();
   }
 
   wait(): void {
-    this.#watch.expect(this.#settings.requestTimeoutMs, () => this.#visit?.stopWaiting());
+    this.#turn.waitForAnother(() => this.#visit?.stopWaiting());
   }
 
   hurry(): void {
@@ -290,94 +245,47 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
   }
 
   ask(): void {
-    const { pass } = this.#record;
-    const fields = this.#fields;
-    if (this.#isOver() || !pass || !fields) return;
-    this.waitForNobody();
-    void this.#spend(pass, fields, this.#body);
+    if (this.#isOver() || !this.#question) return;
+    const { pass, fields, body } = this.#question;
+    this.#turn.waitForNobody();
+    void this.#spend(pass, fields, body);
   }
 
   replay(fresh: Fresh): void {
-    const { pass } = this.#record;
-    if (this.#isOver() || !pass) return;
-    this.waitForNobody();
-    try {
-      const waiting = this.options.admission.confirm(pass);
-      if (waiting === undefined) this.#sendKept(fresh, pass);
-      else
-        waiting
-          .then(() => {
-            this.#sendKept(fresh, pass);
-          })
-          .catch((error: unknown) => {
-            this.refuse(error);
-          });
-    } catch (error) {
-      this.refuse(error);
-    }
+    void this.#replay(fresh).catch((error: unknown) => {
+      this.#refuse(error);
+    });
   }
 
-  #sendKept(fresh: Fresh, pass: Pass): void {
+  async #replay(fresh: Fresh): Promise<void> {
     const { cache, admission } = this.options;
-    const ages = cache?.agesOf(fresh);
-    if (this.#isOver() || !cache || !ages) return;
+    if (this.#isOver() || !this.#question || !cache) return;
+    const { pass } = this.#question;
+    this.#turn.waitForNobody();
+    const confirming = admission.confirm(pass);
+    if (confirming) await this.#stay(confirming);
+    const ages = cache.agesOf(fresh);
     if (ages.freshForMs <= 0) {
       this.ask(); // It was waited for too long.
       return;
     }
-    const { answer } = fresh;
-    const condition = this.#visit?.condition ?? null;
-    const status = condition !== null && isHeldBy(condition, answer) ? 304 : answer.status;
-    const headers = replayHeaders(answer, status, ages, this.#ownFacts(pass));
     admission.countHit(pass);
     cache.hits += 1;
-    this.#record.isHit = true;
-    this.#record.status = status;
-    this.#record.answered();
-    if (!this.req.complete) closeGently(this.req);
-    this.res.writeHead(status, headers);
-    if (status === 304 || this.req.method === 'HEAD') this.res.end();
-    else this.res.end(answer.body);
-  }
-
-  #ownFacts(pass: Pass): OwnFacts {
-    return {
-      requestId: this.#record.requestId,
-      expiresAt: pass.expiresAt,
-      remaining: pass.remaining,
-      cors: corsFields(this.#settings, this.req),
-    };
-  }
-
-  waitForClient(): void {
-    this.#isClientsTurn = true;
-    this.#watch.expect(this.#patience?.begin() ?? 0, this.#onSilence);
-  }
-
-  received(bytes: number): void {
-    this.#patience?.received(bytes);
-  }
-
-  waitForUpstream(nowMs?: number): void {
-    this.#isClientsTurn = false;
-    this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence, nowMs);
-  }
-
-  waitForNobody(): void {
-    this.#watch.rest();
+    this.#answering.replay(pass, fresh.answer, ages, this.#visit?.condition ?? null);
   }
 
   #forward(pass: Pass, fields: RequestFields, body: RequestBody): void {
-    const { forwarder, clock, loopMark, admission } = this.options;
+    const { forwarder, clock, loopMark, admission, cache } = this.options;
     const { requestTimeoutMs } = this.#settings;
+    this.#mayHaveChanged = cache !== null && isWrite(this.req);
     this.#forwardedAtMs = clock.monotonic();
-    this.waitForUpstream(this.#forwardedAtMs);
+    this.#turn.waitForUpstream(this.#forwardedAtMs);
     const headers = upstreamRequestHeaders(fields, {
       upstreamKey: pass.upstreamKey,
       requestId: this.#record.requestId,
       loopMark,
     });
-    if (this.#visit) {
+    if (this.#visit?.isOfUse) {
       headers.push(...this.#visit.question);
       this.#filling = new Filling(this, this.#visit, pass, { admission, watches: this.watches, requestTimeoutMs });
     }
@@ -391,35 +299,29 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
   head(status: number, rawHeaders: readonly Buffer[]): void {
     const pass = this.#record.pass;
     if (!pass) throw new Error('an answer without a pass');
-    const now = this.options.clock.monotonic();
-    this.waitForUpstream(now);
-    const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
-      status,
-      upstreamMs: now - this.#forwardedAtMs,
-      proxyMs: this.#forwardedAtMs - this.#record.startedAtMs,
-      ...this.#ownFacts(pass),
-    });
-    this.#record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
-    this.#delivery.head(status, list);
-    this.#record.status = status;
-    // Before the client hears that it has changed something.
-    if (status < 400 && isWrite(this.req)) this.options.cache?.wrote(pass.projectId, this.req.url ?? '/');
+    const nowMs = this.options.clock.monotonic();
+    this.#turn.waitForUpstream(nowMs);
+    const { startedAtMs } = this.#record;
+    this.#answering.head(pass, status, rawHeaders, { startedAtMs, forwardedAtMs: this.#forwardedAtMs, nowMs });
+    if (this.#mayHaveChanged) {
+      this.#mayHaveChanged = false;
+      // Before the client hears of it.
+      if (status < 400) this.options.cache?.wrote(pass.projectId, this.req.url ?? '/');
+    }
   }
 
   data(piece: Buffer): boolean {
-    this.#watch.touch();
-    return this.#delivery.data(piece);
+    this.#turn.touch();
+    return this.#answering.data(piece);
   }
 
   readonly #onDrain = () => {
-    this.#watch.touch();
+    this.#turn.touch();
     this.#forwarding?.resume();
   };
 
   end(): void {
-    this.#record.answered();
-    if (!this.req.complete) closeGently(this.req);
-    this.#delivery.end();
+    this.#answering.end();
   }
 
   fail(refusal: Refusal): void {
@@ -431,12 +333,15 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
     }
   }
 
-  readonly #onSilence = () => {
-    if (this.#isClientsTurn) this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
+  clientSilent(): void {
+    this.#refuse(new Refusal('request_timeout', 'the request body did not arrive in time'));
+  }
+
+  upstreamSilent(): void {
     // If it is the client that takes nothing, nobody is there to be told.
-    else if (this.res.writableNeedDrain) this.#destroy('client_closed');
+    if (this.res.writableNeedDrain) this.#destroy('client_closed');
     else (this.#filling ?? this).fail(new Refusal('upstream_timeout', 'upstream timed out'));
-  };
+  }
 
   // ---- the other ends
 
@@ -448,13 +353,9 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
     return this.#record.outcome !== null || this.res.closed;
   }
 
-  /** The rest of the request cannot be read. */
-  refuseUnreadable(refusal: Refusal): void {
+  /** From without: its rest cannot be read, or it wants what is in the cache alone. */
+  refuse(refusal: Refusal): void {
     this.#refuse(refusal);
-  }
-
-  refuse(error: unknown): void {
-    this.#refuse(error);
   }
 
   #refuse(error: unknown): void {
@@ -464,10 +365,7 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
     this.#callOff();
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
     if (this.expectsContinue) this.res.shouldKeepAlive = false;
-    sendProblem(this.res, refusal, this.#record.requestId, {
-      ...REFUSAL_HEADERS,
-      ...corsFields(this.#settings, this.req),
-    });
+    this.#answering.refuse(refusal);
   }
 
   /** The token was revoked, or its project deactivated. */
@@ -502,22 +400,16 @@ class Exchange extends Member implements Receiver, Turns, Visitor {
     this.#visit?.quit();
   }
 
-  #answerOptions(): void {
-    this.#record.outcome = 'ok';
-    this.#record.status = 204;
-    const cors = preflightFields(this.#settings, this.req);
-    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#record.requestId });
-    this.res.end();
-  }
-
   /** The answer went out whole, or the connection is gone. */
   #close(): void {
     this.inFlight.delete(this);
-    this.#watch.end();
+    this.#turn.end();
     this.#place?.leave();
     // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;
     if (!isSent) this.#leave();
+    // It may have been heard, whether or not we heard of it.
+    if (this.#mayHaveChanged) this.options.cache?.wrote(this.#record.pass?.projectId ?? '', this.req.url ?? '/');
     if (!isSent && this.#record.outcome === 'ok') this.#record.outcome = 'client_closed';
     linger(this.req, this.options.clock);
     this.#record.end();

@@ -2,12 +2,13 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Clock } from '../core/ports.js';
 import type { Refusal } from '../core/refusal.js';
+import { REFUSAL_HEADERS } from './answering.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { requestIdOf } from './credentials.js';
 import { boundConnections, linger } from './endings.js';
 import { isHandshake } from './handshake.js';
 import { asRefusal, sendProblem } from './problems.js';
-import { isProxied, type Proxy, REFUSAL_HEADERS } from './proxy.js';
+import { isProxied, type Proxy } from './proxy.js';
 import { checkExpectation, checkMessage, LARGEST_HEADERS, LONGEST_TARGET, targetNotPlain } from './shape.js';
 import { inTurn } from './turns.js';
 import { refuseUnreadable, type ServedSocket } from './unreadable.js';

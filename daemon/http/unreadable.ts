@@ -4,10 +4,11 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
+import { REFUSAL_HEADERS } from './answering.js';
 import { requestIdOf } from './credentials.js';
 import { cut, isLingering, linger, LINGER_MS } from './endings.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
-import { type Proxy, REFUSAL_HEADERS } from './proxy.js';
+import type { Proxy } from './proxy.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };

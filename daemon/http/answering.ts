@@ -1,0 +1,97 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Pass } from '../core/account.js';
+import type { Ages, Condition } from '../core/caching.js';
+import { isHeldBy } from '../core/caching.js';
+import type { KeptAnswer } from '../core/ports.js';
+import type { Refusal } from '../core/refusal.js';
+import { corsFields, type CorsSettings, preflightFields } from './cors.js';
+import { Delivery } from './delivery.js';
+import { closeGently } from './endings.js';
+import { clientResponseHeaders, type OwnFacts, recordedId } from './headers.js';
+import { replayHeaders } from './kept.js';
+import { sendProblem } from './problems.js';
+import type { RequestRecord } from './record.js';
+
+/** What every refusal on /v1 carries. */
+export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
+
+/** When an answer's request came, when it was forwarded, and now: monotonic. */
+export interface Times {
+  startedAtMs: number;
+  forwardedAtMs: number;
+  nowMs: number;
+}
+
+/** What goes out to the client, whichever answer it is, and what the record says of it. */
+export class Answering {
+  readonly #delivery: Delivery;
+
+  constructor(
+    private readonly req: IncomingMessage,
+    private readonly res: ServerResponse,
+    private readonly record: RequestRecord,
+    private readonly cors: CorsSettings,
+    onDrain: () => void,
+  ) {
+    this.#delivery = new Delivery(res, onDrain);
+  }
+
+  /** An upstream's answer begins. @throws when it cannot be passed on. */
+  head(pass: Pass, status: number, rawHeaders: readonly Buffer[], times: Times): void {
+    const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
+      ...this.#ownFacts(pass),
+      status,
+      upstreamMs: times.nowMs - times.forwardedAtMs,
+      proxyMs: times.forwardedAtMs - times.startedAtMs,
+    });
+    this.record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
+    this.#delivery.head(status, list);
+    this.record.status = status;
+  }
+
+  /** @returns false when the client takes no more for now. */
+  data(piece: Buffer): boolean {
+    return this.#delivery.data(piece);
+  }
+
+  end(): void {
+    this.record.answered();
+    if (!this.req.complete) closeGently(this.req);
+    this.#delivery.end();
+  }
+
+  /** A whole answer out of the cache; a 304 if the client holds just that. */
+  replay(pass: Pass, answer: KeptAnswer, ages: Ages, condition: Condition | null): void {
+    const { req, res, record } = this;
+    const status = condition !== null && isHeldBy(condition, answer) ? 304 : answer.status;
+    record.isHit = true;
+    record.status = status;
+    record.answered();
+    if (!req.complete) closeGently(req);
+    res.writeHead(status, replayHeaders(answer, status, ages, this.#ownFacts(pass)));
+    if (status === 304 || req.method === 'HEAD') res.end();
+    else res.end(answer.body);
+  }
+
+  #ownFacts(pass: Pass): OwnFacts {
+    return {
+      requestId: this.record.requestId,
+      expiresAt: pass.expiresAt,
+      remaining: pass.remaining,
+      cors: corsFields(this.cors, this.req),
+    };
+  }
+
+  refuse(refusal: Refusal): void {
+    sendProblem(this.res, refusal, this.record.requestId, { ...REFUSAL_HEADERS, ...corsFields(this.cors, this.req) });
+  }
+
+  /** To OPTIONS, which is never forwarded. */
+  options(): void {
+    this.record.outcome = 'ok';
+    this.record.status = 204;
+    const cors = preflightFields(this.cors, this.req);
+    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.record.requestId });
+    this.res.end();
+  }
+}
