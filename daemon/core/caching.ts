@@ -1,15 +1,14 @@
 /**
  * # Caching: the rules
  *
- * Which request may be answered from the cache, which answer is kept, for how long, and where. The rules are those of a
+ * Which answer is kept, for how long, and where; which request it may answer is in wish.ts. The rules are those of a
  * private cache of RFC 9111, one for each project: its key is part of every place, so that two projects never share an
  * answer, nor two upstream keys of one. Where the RFC leaves a choice, less is kept.
  */
 import { type Directives, directivesOf, firstOf, millisecondsOf } from './cache-control.js';
+import type { FieldValues } from './field-values.js';
 import type { CachePlace, Kept, KeptAnswer } from './ports.js';
-
-/** Header fields by name in lower case; several of one name are joined. */
-export type FieldValues = ReadonlyMap<string, string>;
+import type { Condition } from './wish.js';
 
 export interface CachingSettings {
   httpCacheDefaultTtlSeconds: number;
@@ -17,114 +16,6 @@ export interface CachingSettings {
   httpCacheDefaultTtlPaths: readonly string[];
   httpCacheMaxObjectBytes: number;
 }
-
-// ---- requests
-
-/** What a request wants of the cache. */
-export interface Wish {
-  /** What is kept may answer it. */
-  reads: boolean;
-  /** Its answer may be kept. */
-  fills: boolean;
-  /** It may wait for the answer to another one like it. */
-  joins: boolean;
-  /** It does not want the upstream to be asked. */
-  isOnlyIfCached: boolean;
-  /** `Cache-Control: public`. */
-  isOptedIn: boolean;
-  /** An answer older than this will not do. */
-  mostAgeMs: number;
-  /** Nor one that is fresh for less than this. */
-  leastFreshMs: number;
-  /** What the client holds already: 304 if it is still that. */
-  condition: Condition | null;
-}
-
-export interface Condition {
-  ifNoneMatch: string | undefined;
-  ifModifiedSince: string | undefined;
-}
-
-export interface RequestHead {
-  method: string;
-  hasBody: boolean;
-  cacheControl: string | undefined;
-}
-
-/** Whether a POST asked for it: then its body must be held, which is part of the place. */
-export function isOptedIn({ cacheControl }: Pick<RequestHead, 'cacheControl'>): boolean {
-  return cacheControl !== undefined && directivesOf(cacheControl).has('public');
-}
-
-/**
- * @param fields gives the request's fields; called only where they matter.
- * @returns null when it has no business with the cache.
- */
-export function wishOf(request: RequestHead, fields: () => FieldValues): Wish | null {
-  const { method, hasBody, cacheControl } = request;
-  const isRead = method === 'GET' || method === 'HEAD';
-  if (!isRead && cacheControl === undefined) return null; // As most are: chats, and without a wish.
-  const directives = directivesOf(cacheControl);
-  const isOptedIn = directives.has('public');
-  const isOnlyIfCached = directives.has('only-if-cached');
-  // A body of a GET has no meaning that a cache could rely on.
-  const mayUse = isRead ? !hasBody : method === 'POST' && isOptedIn;
-  const values = mayUse && !directives.has('no-store') ? fields() : null;
-  if (values === null || mustPass(method, values)) return isOnlyIfCached ? ONLY_IF_CACHED : null;
-
-  const wantsNew = wantsAnew(directives, values);
-  const condition = conditionOf(values);
-  const fills = method !== 'HEAD';
-  return {
-    reads: !wantsNew,
-    fills,
-    joins: fills && !wantsNew && condition === null,
-    isOnlyIfCached,
-    isOptedIn,
-    mostAgeMs: firstOf(directives, 'max-age') ?? Infinity,
-    leastFreshMs: firstOf(directives, 'min-fresh') ?? 0,
-    condition,
-  };
-}
-
-/** Of a request that nothing kept can answer, and that forbids to ask the upstream. */
-const ONLY_IF_CACHED: Wish = {
-  reads: false,
-  fills: false,
-  joins: false,
-  isOnlyIfCached: true,
-  isOptedIn: false,
-  mostAgeMs: Infinity,
-  leastFreshMs: 0,
-  condition: null,
-};
-
-// Of these only the upstream knows what they come to.
-const FOR_UPSTREAM = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
-
-const mustPass = (method: string, fields: FieldValues) =>
-  FOR_UPSTREAM.some((name) => fields.has(name)) || (method === 'POST' && conditionOf(fields) !== null);
-
-function wantsAnew(directives: Directives, fields: FieldValues): boolean {
-  if (directives.has('no-cache') || firstOf(directives, 'max-age') === 0) return true;
-  // RFC 9111, 5.4: from clients of HTTP/1.0, who know no better.
-  return directives.size === 0 && /\bno-cache\b/i.test(fields.get('pragma') ?? '');
-}
-
-function conditionOf(fields: FieldValues): Condition | null {
-  const ifNoneMatch = fields.get('if-none-match');
-  const ifModifiedSince = fields.get('if-modified-since');
-  return ifNoneMatch === undefined && ifModifiedSince === undefined ? null : { ifNoneMatch, ifModifiedSince };
-}
-
-export interface Ages {
-  ageMs: number;
-  freshForMs: number;
-}
-
-/** Whether a kept answer will do for this request. Of one that is exactly as old as it may be, too late. */
-export const suffices = (wish: Wish, { ageMs, freshForMs }: Ages): boolean =>
-  freshForMs > 0 && freshForMs >= wish.leastFreshMs && ageMs <= wish.mostAgeMs;
 
 // ---- places
 

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Pass } from '../core/account.js';
-import type { Ages, Condition } from '../core/caching.js';
 import { isHeldBy } from '../core/caching.js';
 import type { KeptAnswer } from '../core/ports.js';
 import type { Refusal } from '../core/refusal.js';
+import type { Ages, Condition } from '../core/wish.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { Delivery } from './delivery.js';
 import { closeGently } from './endings.js';

@@ -1,7 +1,7 @@
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
-import type { Visit } from '../core/cache.js';
 import type { Refusal } from '../core/refusal.js';
+import type { Visit } from '../core/visit.js';
 import type { Forwarding, Receiver } from './forward.js';
 import { asSent, keepableOf } from './kept.js';
 import { Watch, type Watches } from './watch.js';

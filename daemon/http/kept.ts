@@ -1,7 +1,8 @@
 /** Answers on their way into the cache and out of it: their header fields. */
-import type { Ages, AnswerHead } from '../core/caching.js';
-import { fieldsOf } from '../core/cache.js';
+import type { AnswerHead } from '../core/caching.js';
+import { fieldsOf } from '../core/field-values.js';
 import type { KeptAnswer } from '../core/ports.js';
+import type { Ages } from '../core/wish.js';
 import { namedByConnection, remembering } from './fields.js';
 import { connectionOf, EVENT_STREAM, latin1, NOT_SENT_BACK, type OwnFacts, pushOwn } from './headers.js';
 

@@ -2,8 +2,10 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Pass } from '../core/account.js';
-import { fieldsOf, type ResponseCache, type Visit, type Visitor } from '../core/cache.js';
-import { type FieldValues, isOptedIn, wishOf } from '../core/caching.js';
+import type { ResponseCache } from '../core/cache.js';
+import { fieldsOf, type FieldValues } from '../core/field-values.js';
+import type { Visit, Visitor } from '../core/visit.js';
+import { isOptedIn, wishOf } from '../core/wish.js';
 import type { RequestBody } from './body.js';
 import type { RequestFields } from './fields.js';
 import { pathOf } from './shape.js';

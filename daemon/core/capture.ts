@@ -1,0 +1,43 @@
+import type { Keeping } from './caching.js';
+import type { KeptAnswer } from './ports.js';
+
+// What all answers that are being captured may hold together, beyond one as large as may be.
+const MOST_CAPTURED_BYTES = 64 * 1024 * 1024;
+
+/** How much is captured at the moment: answers that have not all arrived may never be kept, and must not fill the memory. */
+export class CaptureRoom {
+  bytes = 0;
+}
+
+/** An answer on its way into the cache. */
+export class Capture {
+  readonly #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(
+    private readonly room: CaptureRoom,
+    private readonly head: Pick<KeptAnswer, 'status' | 'headers'>,
+    readonly keeping: Keeping,
+  ) {}
+
+  /** @returns false when it has become too large. */
+  add(piece: Buffer, mostBytes: number): boolean {
+    this.#pieces.push(piece);
+    this.#bytes += piece.length;
+    this.room.bytes += piece.length;
+    return this.#bytes <= mostBytes && this.room.bytes <= MOST_CAPTURED_BYTES + mostBytes;
+  }
+
+  whole(): KeptAnswer {
+    // In memory of its own: a piece is a part of a buffer that would be held with it.
+    const body = Buffer.allocUnsafeSlow(this.#bytes);
+    let at = 0;
+    for (const piece of this.#pieces) at += piece.copy(body, at);
+    return { kind: 'answer', ...this.head, body, ageMs: this.keeping.ageMs };
+  }
+
+  /** Its room is free again. Once. */
+  drop(): void {
+    this.room.bytes -= this.#bytes;
+  }
+}
