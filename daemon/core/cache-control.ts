@@ -4,7 +4,8 @@
 export type Directives = ReadonlyMap<string, string>;
 
 const NONE: Directives = new Map();
-const DIRECTIVE = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^\s,;]*)))?/g;
+// A quoted value has an end: what stands behind a quote without one is not taken out of sight by it.
+const DIRECTIVE = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 
 /** @param field all fields of the name, joined. */
 export function directivesOf(field: string | undefined): Directives {

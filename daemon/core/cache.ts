@@ -88,6 +88,10 @@ export class ResponseCache {
     return this.#clock.now();
   }
 
+  monotonic(): number {
+    return this.#clock.monotonic();
+  }
+
   freshOf(answer: KeptAnswer, heldMs: number, freshMs: number): Fresh {
     const keptAtMs = this.#clock.monotonic() - heldMs;
     return { answer, madeAtMs: keptAtMs - answer.ageMs, freshUntilMs: keptAtMs + freshMs };

@@ -7,6 +7,7 @@
  */
 import { type Directives, directivesOf, firstOf, millisecondsOf } from './cache-control.js';
 import type { FieldValues } from './field-values.js';
+import { httpDateMs } from './http-date.js';
 import type { CachePlace, Kept, KeptAnswer } from './ports.js';
 import type { Condition } from './wish.js';
 
@@ -99,7 +100,8 @@ export function keepingOf(
   const vary = varyOf(fields);
   if (vary === null) return null;
 
-  const ageMs = millisecondsOf(fields.get('age') ?? '');
+  // Of several the first is the nearest cache's (RFC 9111, 5.1).
+  const ageMs = millisecondsOf(/^[^,\s]*/.exec(fields.get('age') ?? '')?.[0] ?? '');
   const lifetimeMs = lifetimeOf(asked, directives, fields, settings, nowMs);
   if (lifetimeMs === null) return null;
   const freshMs = Math.max(0, mustBeAskedAbout(directives, fields) ? 0 : lifetimeMs - ageMs);
@@ -124,10 +126,11 @@ function lifetimeOf(
   if (stated !== undefined) return stated;
   const expires = fields.get('expires');
   if (expires !== undefined) {
-    const sentAtMs = Date.parse(fields.get('date') ?? '');
-    const expiresAtMs = Date.parse(expires);
-    // What is no date is in the past (RFC 9111, 5.3).
-    return Number.isNaN(expiresAtMs) ? 0 : expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : sentAtMs);
+    const expiresAtMs = httpDateMs(expires);
+    if (Number.isNaN(expiresAtMs)) return 0; // What is no date is in the past (RFC 9111, 5.3).
+    const sentAtMs = httpDateMs(fields.get('date') ?? '');
+    // By whichever clock it is sooner: an old answer without an age may have been on its way for long.
+    return expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : Math.max(sentAtMs, nowMs));
   }
   if (mustBeAskedAbout(directives, fields)) return 0;
   const getsDefault = asked.isOptedIn || httpCacheDefaultTtlPaths.some((pattern) => fits(asked.path, pattern));
@@ -169,8 +172,8 @@ export function entriesOf(
 export function isHeldBy({ ifNoneMatch, ifModifiedSince }: Condition, { status, headers }: KeptAnswer): boolean {
   if (status !== 200) return false;
   if (ifNoneMatch !== undefined) return isNamed(ifNoneMatch, valueIn(headers, 'etag'));
-  const modifiedAtMs = Date.parse(valueIn(headers, 'last-modified') ?? '');
-  return modifiedAtMs <= Date.parse(ifModifiedSince ?? '');
+  const modifiedAtMs = httpDateMs(valueIn(headers, 'last-modified') ?? '');
+  return modifiedAtMs <= httpDateMs(ifModifiedSince ?? '');
 }
 
 /** The weak comparison (RFC 9110, 8.8.3.2). */

@@ -41,6 +41,8 @@ export class Visit extends Follower {
   #stale: KeptAnswer | null = null;
   #capture: Capture | null = null;
   #hasHead = false;
+  /** Monotonic: from then on what comes grows older. */
+  #askedAtMs = 0;
   #isOver = false;
 
   constructor(
@@ -114,6 +116,7 @@ export class Visit extends Follower {
 
   #ask(): void {
     this.cache.misses += 1;
+    this.#askedAtMs = this.cache.monotonic();
     if (this.facts.wish.isOnlyIfCached) this.visitor.refuse(new Refusal('not_cached', 'not in cache'));
     else this.visitor.ask();
   }
@@ -263,7 +266,8 @@ export class Visit extends Follower {
     this.#giveUp();
   }
 
-  #keep(answer: KeptAnswer, keeping: Keeping): void {
+  #keep(answered: KeptAnswer, stated: Keeping): void {
+    const { answer, keeping } = this.#arrivedNow(answered, stated);
     const fill = this.#fill;
     this.#fill = null;
     this.#isOver = true;
@@ -279,6 +283,16 @@ export class Visit extends Follower {
     };
     if (kept instanceof Promise) void kept.then(handOut);
     else handOut(kept);
+  }
+
+  /** The answer may be as old as its request is (RFC 9111, 4.2.3). */
+  #arrivedNow(answered: KeptAnswer, stated: Keeping): { answer: KeptAnswer; keeping: Keeping } {
+    const delayMs = this.cache.monotonic() - this.#askedAtMs;
+    const freshMs = Math.max(0, stated.freshMs - delayMs);
+    return {
+      answer: { ...answered, ageMs: answered.ageMs + delayMs },
+      keeping: { ...stated, freshMs, keepMs: stated.keepMs - stated.freshMs + freshMs },
+    };
   }
 
   #giveUp(): void {
