@@ -11,6 +11,7 @@ interface Timer {
  */
 export class TestClock implements Clock {
   #offsetMs = 0;
+  #wallOffsetMs = 0;
   readonly #timers = new Set<Timer>();
   readonly #wallStartMs: number;
   readonly #realStartMs = performance.now();
@@ -24,7 +25,12 @@ export class TestClock implements Clock {
   }
 
   now(): number {
-    return Math.floor(this.#wallStartMs + this.monotonic());
+    return Math.floor(this.#wallStartMs + this.#wallOffsetMs + this.monotonic());
+  }
+
+  /** Somebody sets the clock on the wall: no time passes by it, and no timer fires. */
+  setWall(byMs: number): void {
+    this.#wallOffsetMs += byMs;
   }
 
   /** How many timers wait. */

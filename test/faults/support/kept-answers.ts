@@ -39,6 +39,9 @@ function isThat(answer: Message, given: Message | undefined, method: string): bo
 function mayBeKept(exchange: Exchange): boolean {
   const given = finalAnswerOf(exchange);
   if (!given || given.endsWithConnection || !isAnswerWhole(exchange)) return false;
-  const cacheControl = valuesOf(given, 'cache-control').join().toLowerCase();
+  const cacheControl = valuesOf(given, 'cache-control')
+    .join()
+    .toLowerCase()
+    .replace(/"(?:[^"\\]|\\.)*"/g, '');
   return !/\bno-store\b|\bprivate\b/.test(cacheControl) && valuesOf(given, 'set-cookie').length === 0;
 }
