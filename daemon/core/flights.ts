@@ -37,6 +37,12 @@ export class Flights {
     this.#clock = clock;
   }
 
+  /** @returns the one to follow, if there is one. */
+  openAt(place: CachePlace): Flight | null {
+    if (this.#open.size === 0) return null;
+    return this.#open.get(resourceText(place))?.get(place.variant) ?? null;
+  }
+
   /** @returns the flight to follow, or one to lead that was begun for it; null when each is to go alone. */
   board(place: CachePlace, who: Follower): Flight | null {
     const resource = resourceText(place);

@@ -71,7 +71,11 @@ export class Refusal extends Error {
     message: string,
     details: RefusalDetails = {},
   ) {
+    // Where a refusal was made tells nothing, and to find out is a tenth of what one costs: in a flood, that is much.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.allow = details.allow;
     this.rateLimit = details.rateLimit;

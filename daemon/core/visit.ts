@@ -13,7 +13,7 @@ import {
 } from './caching.js';
 import { Capture } from './capture.js';
 import { fieldsOf, type FieldValues } from './field-values.js';
-import { Follower } from './flights.js';
+import { type Flight, Follower } from './flights.js';
 import type { CachePlace, Fill, Found, KeptAnswer, LookUp } from './ports.js';
 import { Refusal } from './refusal.js';
 import { type Condition, suffices, type Wish } from './wish.js';
@@ -43,6 +43,8 @@ export class Visit extends Follower {
   #hasHead = false;
   /** Monotonic: from then on what comes grows older. */
   #askedAtMs = 0;
+  /** It follows nobody, nor anybody it. */
+  #isAlone = false;
   #isOver = false;
 
   constructor(
@@ -59,16 +61,21 @@ export class Visit extends Follower {
   }
 
   begin(): void {
+    const flight = this.#joins ? this.cache.flights.openAt(this.#place) : null;
+    if (flight) this.#follow(flight);
+    else this.#look(this.#place, this.facts.wish.reads);
+  }
+
+  get #joins(): boolean {
     const { wish } = this.facts;
-    const flight = wish.joins && !wish.isOnlyIfCached ? this.cache.flights.board(this.#place, this) : null;
+    return wish.joins && !wish.isOnlyIfCached && !this.#isAlone;
+  }
+
+  #follow(flight: Flight): void {
     this.flight = flight;
-    if (flight && flight.leader !== this) {
-      flight.join(this);
-      this.visitor.wait();
-      flight.leader?.followed();
-    } else {
-      this.#look(this.#place, wish.reads);
-    }
+    flight.join(this);
+    this.visitor.wait();
+    flight.leader?.followed();
   }
 
   #look(place: CachePlace, reads: boolean): void {
@@ -115,6 +122,16 @@ export class Visit extends Follower {
   }
 
   #ask(): void {
+    if (this.flight === null && this.#joins) {
+      // Another one may have been first, while this one looked.
+      const flight = this.cache.flights.board(this.#place, this);
+      if (flight && flight.leader !== this) {
+        this.#dropFill();
+        this.#follow(flight);
+        return;
+      }
+      this.flight = flight;
+    }
     this.cache.misses += 1;
     this.#askedAtMs = this.cache.monotonic();
     if (this.facts.wish.isOnlyIfCached) this.visitor.refuse(new Refusal('not_cached', 'not in cache'));
@@ -134,8 +151,12 @@ export class Visit extends Follower {
 
   #arrived(fresh: Fresh, names: readonly string[], fields: FieldValues): void {
     const placeFor = (values: FieldValues) => placeWithin(this.#place, names, values).variant;
-    if (placeFor(fields) === placeFor(this.facts.fields)) this.#replay(fresh);
-    else this.#look(this.#place, true);
+    if (placeFor(fields) === placeFor(this.facts.fields)) {
+      this.#replay(fresh);
+      return;
+    }
+    this.#isAlone = true;
+    this.#look(this.#place, true);
   }
 
   override lead(): void {
@@ -148,6 +169,7 @@ export class Visit extends Follower {
 
   override letGo(): void {
     super.letGo();
+    this.#isAlone = true;
     this.#ask();
   }
 

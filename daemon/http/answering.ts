@@ -7,7 +7,7 @@ import type { Ages, Condition } from '../core/wish.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { Delivery } from './delivery.js';
 import { closeGently } from './endings.js';
-import { clientResponseHeaders, type OwnFacts, recordedId } from './headers.js';
+import { clientResponseHeaders, recordedId } from './headers.js';
 import { replayHeaders } from './kept.js';
 import { sendProblem } from './problems.js';
 import type { RequestRecord } from './record.js';
@@ -39,8 +39,11 @@ export class Answering {
   /** An upstream's answer begins. @throws when it cannot be passed on. */
   head(pass: Pass, status: number, rawHeaders: readonly Buffer[], times: Times): void {
     const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
-      ...this.#ownFacts(pass),
       status,
+      requestId: this.record.requestId,
+      expiresAt: pass.expiresAt,
+      remaining: pass.remaining,
+      cors: corsFields(this.cors, this.req),
       upstreamMs: times.nowMs - times.forwardedAtMs,
       proxyMs: times.forwardedAtMs - times.startedAtMs,
     });
@@ -68,18 +71,15 @@ export class Answering {
     record.status = status;
     record.answered();
     if (!req.complete) closeGently(req);
-    res.writeHead(status, replayHeaders(answer, status, ages, this.#ownFacts(pass)));
-    if (status === 304 || req.method === 'HEAD') res.end();
-    else res.end(answer.body);
-  }
-
-  #ownFacts(pass: Pass): OwnFacts {
-    return {
-      requestId: this.record.requestId,
+    const headers = replayHeaders(answer, status, ages, {
+      requestId: record.requestId,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
-      cors: corsFields(this.cors, this.req),
-    };
+      cors: corsFields(this.cors, req),
+    });
+    res.writeHead(status, headers);
+    if (status === 304 || req.method === 'HEAD') res.end();
+    else res.end(answer.body);
   }
 
   refuse(refusal: Refusal): void {

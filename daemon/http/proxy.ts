@@ -253,18 +253,29 @@ class Exchange extends Member implements Receiver, Visitor {
   }
 
   replay(fresh: Fresh): void {
-    void this.#replay(fresh).catch((error: unknown) => {
-      this.#refuse(error);
-    });
-  }
-
-  async #replay(fresh: Fresh): Promise<void> {
-    const { cache, admission } = this.options;
-    if (this.#isOver() || !this.#question || !cache) return;
+    if (this.#isOver() || !this.#question) return;
     const { pass } = this.#question;
     this.#turn.waitForNobody();
-    const confirming = admission.confirm(pass);
-    if (confirming) await this.#stay(confirming);
+    try {
+      const confirming = this.options.admission.confirm(pass);
+      if (confirming === undefined) {
+        this.#sendKept(fresh, pass);
+        return;
+      }
+      const sending = this.#stay(confirming).then(() => {
+        this.#sendKept(fresh, pass);
+      });
+      sending.catch((error: unknown) => {
+        this.#refuse(error);
+      });
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  #sendKept(fresh: Fresh, pass: Pass): void {
+    const { cache, admission } = this.options;
+    if (!cache) return;
     const ages = cache.agesOf(fresh);
     if (ages.freshForMs <= 0) {
       this.ask(); // It was waited for too long.
