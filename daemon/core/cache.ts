@@ -1,7 +1,7 @@
 /**
  * # The response cache
  *
- * A request that may be answered from the cache makes a `Visit`, after its admission. It looks for an answer, or follows
+ * A request that may be answered from the cache makes a `Visit` (visit.ts), after its admission. It looks for an answer, or follows
  * another request that is getting one (flights.ts), or asks the upstream itself, and then what comes is captured while it flows
  * on to the client. Only what arrived whole is kept, and only if nothing was changed or purged at its place since before the
  * upstream was asked: that is what a `Fill` of the store stands for. The rules are in wish.ts
@@ -11,7 +11,6 @@ import { CaptureRoom } from './capture.js';
 import { type CachingSettings, resourceOf } from './caching.js';
 import { Flights } from './flights.js';
 import type { CachePlace, CacheSelection, CacheSize, CacheStore, Clock, KeptAnswer, LookUp } from './ports.js';
-import { Visit, type VisitFacts, type Visitor } from './visit.js';
 import type { Ages } from './wish.js';
 
 /** A kept answer that may be used as it is. Times are monotonic. */
@@ -51,10 +50,6 @@ export class ResponseCache {
 
   get settings(): CachingSettings {
     return this.#live.current;
-  }
-
-  visit(facts: VisitFacts, visitor: Visitor): Visit {
-    return new Visit(this, facts, visitor);
   }
 
   lookUp(place: CachePlace, reads: boolean, fills: boolean): LookUp | Promise<LookUp> {

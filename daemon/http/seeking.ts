@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Pass } from '../core/account.js';
 import type { ResponseCache } from '../core/cache.js';
 import { fieldsOf, type FieldValues } from '../core/field-values.js';
-import type { Visit, Visitor } from '../core/visit.js';
+import { Visit, type Visitor } from '../core/visit.js';
 import { isOptedIn, wishOf } from '../core/wish.js';
 import type { RequestBody } from './body.js';
 import type { RequestFields } from './fields.js';
@@ -33,7 +33,8 @@ export function visitTo(
   let values: FieldValues | undefined;
   const wish = wishOf({ method, hasBody: body !== null, cacheControl }, () => (values ??= fieldsOf(forwarded)));
   if (wish === null) return null;
-  return cache.visit(
+  return new Visit(
+    cache,
     {
       wish,
       projectId: pass.projectId,
