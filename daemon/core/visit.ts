@@ -151,7 +151,8 @@ export class Visit extends Follower {
 
   #arrived(fresh: Fresh, names: readonly string[], fields: FieldValues): void {
     const placeFor = (values: FieldValues) => placeWithin(this.#place, names, values).variant;
-    if (placeFor(fields) === placeFor(this.facts.fields)) {
+    const isItsOwn = placeFor(fields) === placeFor(this.facts.fields);
+    if (isItsOwn && suffices(this.facts.wish, this.cache.agesOf(fresh))) {
       this.#replay(fresh);
       return;
     }
