@@ -223,7 +223,7 @@ const caching = {
     'HTTP_CACHE_MAX_OBJECT_BYTES',
     integer(1, 2 ** 31),
     '1048576',
-    'The largest answer that is kept, in bytes.',
+    'The largest answer that is kept, in bytes; in Redis at most 16 MiB.',
     'isReloadable',
   ),
   httpCacheMaxBytes: setting(

@@ -321,6 +321,23 @@ describe('the response cache', () => {
       expect((await Promise.all(followers)).map(({ status }) => status)).to.deep.equal([200, 200]);
     });
 
+    it('a thousand that wait are refused one by one when the cap of their token is used up meanwhile', async () => {
+      const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+      const leader = get('/v1/one');
+      await scene.reached(1);
+      const waiting = Array.from({ length: 1000 }, () => get('/v1/one', {}, capped.token));
+      await scene.inFlight(1001);
+      const use = get('/v1/two', { 'Cache-Control': 'no-store' }, capped.token);
+      await scene.reached(2);
+      held.pop()?.end('used');
+      await use;
+      await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+      expect((await leader).status).to.equal(401);
+      const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+      expect(new Set(statuses)).to.deep.equal(new Set([429]));
+      await scene.reached(2);
+    });
+
     it('one that waits is refused when it is revoked, and the others are not', async () => {
       const other = await scene.daemon.createToken(scene.project.id);
       const leader = get('/v1/one');

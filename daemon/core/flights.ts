@@ -150,7 +150,10 @@ export class Flight {
       return;
     }
     this.#followers.delete(next);
-    next.lead();
+    // Not from within: where each is refused in its turn the stack would grow with their number.
+    queueMicrotask(() => {
+      next.lead();
+    });
   }
 
   /** What the leader got is too old: another one leads, once. With a resource that changes all the time there would be no end to it. */

@@ -161,7 +161,7 @@ export class Visit extends Follower {
   }
 
   override lead(): void {
-    this.#look(this.#place, true);
+    if (!this.#isOver) this.#look(this.#place, true);
   }
 
   override followed(): void {
