@@ -73,6 +73,27 @@ describe('the response cache', () => {
     expect(cacheOf(await get('/v1/a'))).to.equal('miss');
   });
 
+  it('counts the life of an answer from its request on, however long the answer took', async () => {
+    let upstream: ServerResponse | undefined;
+    scene.provider.answer = (_req, res) => {
+      upstream = res.writeHead(200, { 'Cache-Control': 'max-age=60' });
+      res.write('slow');
+    };
+    const client = await scene.client(head('GET /v1/slow', scene.secret));
+    await client.seen('slow');
+    scene.daemon.clock.advance(20_000);
+    upstream?.end();
+    await client.answer();
+    const hit = await get('/v1/slow');
+    expect([cacheOf(hit), hit.header('age'), hit.header('cache-status')]).to.deep.equal([
+      'hit',
+      '20',
+      'llmp; hit; ttl=39',
+    ]);
+    scene.daemon.clock.advance(40_000);
+    expectRefusal(await get('/v1/slow', { 'Cache-Control': 'only-if-cached' }), NOT_CACHED);
+  });
+
   it('gives answers that state no lifetime the default one where it applies, and elsewhere on request only', async () => {
     scene.provider.answer = answering({});
     for (const target of ['/v1/models', '/v1/models/gpt-test', '/v1/models?limit=2']) {
@@ -240,6 +261,18 @@ describe('the response cache', () => {
       expect(answers.filter((answer) => cacheOf(answer) === 'hit')).to.have.lengthOf(199);
       await scene.expectSpent(1);
       expect(await hits()).to.equal(199);
+    });
+
+    it('one that wants a younger answer than the others get asks for itself', async () => {
+      const leader = get('/v1/one');
+      await scene.reached(1);
+      const followers = [get('/v1/one', { 'Cache-Control': 'max-age=3' }), get('/v1/one')];
+      await scene.inFlight(3);
+      letGo({ 'Cache-Control': 'max-age=60', Age: '4' });
+      await scene.reached(2);
+      letGo();
+      const answers = await Promise.all([leader, ...followers]);
+      expect(answers.map(({ text }) => text)).to.deep.equal(['answer 1', 'answer 2', 'answer 1']);
     });
 
     it('all ask for themselves as soon as it is seen that the answer will not be kept', async () => {

@@ -115,7 +115,12 @@ export class RawClient {
   }
 }
 
-function parse(bytes: Buffer, method: string, isClosed: boolean): { answer: RawAnswer; length: number } | undefined {
+/** @returns undefined while it is not whole. */
+export function parse(
+  bytes: Buffer,
+  method: string,
+  isClosed: boolean,
+): { answer: RawAnswer; length: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd === -1) return undefined;
   const [statusLine = '', ...lines] = bytes.subarray(0, headEnd).toString('latin1').split('\r\n');

@@ -1,0 +1,92 @@
+/** One client and its one request. */
+import type { Duplex } from 'node:stream';
+import { head, type RawAnswer, parse } from '../raw.js';
+import type { Instance } from './instance.js';
+import type { ModelToken } from './tables.js';
+import { connectTo } from './wire.js';
+
+export interface Asking {
+  method: string;
+  target: string;
+  lang: string;
+  flavour: string;
+  body: string;
+  /** Its Cache-Control. */
+  wish: string;
+  ifNoneMatch: string;
+  hasRange: boolean;
+}
+
+/** What the model knew when it began. */
+export interface Known {
+  tick: number;
+  nowMs: number;
+  /** The version of its target that it must not be given an older one than. */
+  version: number;
+  /** No answer that the upstream was asked for before may be a hit. */
+  purgedTick: number;
+  tokenChanges: number;
+  projectChanges: number;
+  wasFine: boolean;
+}
+
+export class Call {
+  /** Upstream keys that its project has had while it lasted. */
+  readonly keys: Set<string>;
+  readonly #client: Duplex;
+  #bytes = Buffer.alloc(0);
+  answer: RawAnswer | null = null;
+  /** The status, as soon as the head is there. */
+  status: number | null = null;
+  /** The client has left, or the connection ended, or the answer is whole. */
+  isOver = false;
+  /** Whether the upstream was asked for it. */
+  isAsked = false;
+
+  constructor(
+    readonly id: string,
+    readonly instance: Instance,
+    readonly token: ModelToken,
+    readonly asking: Asking,
+    readonly known: Known,
+    private readonly onNews: (call: Call) => void,
+  ) {
+    this.keys = new Set([token.project.key]);
+    this.#client = connectTo(instance.server);
+    this.#client.on('data', (piece: Buffer) => {
+      this.#received(piece);
+    });
+    this.#client.on('close', () => (this.isOver = true));
+    this.#client.on('end', () => this.#client.end());
+    this.#client.write(this.#request());
+  }
+
+  leave(): void {
+    this.isOver = true;
+    this.#client.destroy();
+  }
+
+  #request(): string {
+    const { method, target, lang, flavour, body, wish, ifNoneMatch, hasRange } = this.asking;
+    const fields = {
+      'X-Request-ID': this.id,
+      'Accept-Language': lang,
+      'X-Flavour': flavour,
+      ...(wish !== '' && { 'Cache-Control': wish }),
+      ...(ifNoneMatch !== '' && { 'If-None-Match': ifNoneMatch }),
+      ...(hasRange && { Range: 'bytes=0-3' }),
+      ...(body !== '' && { 'Content-Length': String(body.length) }),
+    };
+    return head(`${method} ${target}`, this.token.secret, fields) + body;
+  }
+
+  #received(piece: Buffer): void {
+    if (this.isOver) return;
+    this.#bytes = Buffer.concat([this.#bytes, piece]);
+    this.status ??=
+      Number(/^HTTP\/1\.1 (\d{3}) [^]*?\r\n\r\n/.exec(this.#bytes.toString('latin1'))?.[1] ?? NaN) || null;
+    this.answer = parse(this.#bytes, this.asking.method, false)?.answer ?? null;
+    this.onNews(this);
+    if (this.answer) this.leave();
+  }
+}

@@ -1,0 +1,67 @@
+/** Everything under way waits at a gate until the seed lets it through, so that every order of things can happen. */
+export type Random = () => number;
+
+export interface Gate {
+  /** For whoever reads a trace. */
+  label: string;
+  /** Goes on only when much else has: what takes long meets what is short. */
+  isSlow: boolean;
+  pass(): void;
+}
+
+export class Gates {
+  readonly waiting: Gate[] = [];
+
+  constructor(private readonly random: Random) {}
+
+  /** @returns takes the gate away, unpassed. */
+  add(label: string, action: () => void): () => void {
+    const gate: Gate = {
+      label,
+      isSlow: this.random() < 0.15,
+      pass: () => {
+        remove();
+        action();
+      },
+    };
+    const remove = () => {
+      const at = this.waiting.indexOf(gate);
+      if (at !== -1) this.waiting.splice(at, 1);
+    };
+    this.waiting.push(gate);
+    return remove;
+  }
+
+  through(label: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.add(label, resolve);
+    });
+  }
+
+  /** Those that were there and have not been passed yet. */
+  stillWaiting(among: readonly Gate[]): boolean {
+    return among.some((gate) => this.waiting.includes(gate));
+  }
+}
+
+export interface Chooser {
+  chance: (probability: number) => boolean;
+  /** One of them. */
+  one: <T>(from: readonly T[]) => T;
+}
+
+export function chooserOf(random: Random): Chooser {
+  return {
+    chance: (probability) => random() < probability,
+    one<T>(from: readonly T[]): T {
+      const chosen = from[Math.floor(random() * from.length)];
+      if (chosen === undefined) throw new Error('nothing to choose from');
+      return chosen;
+    },
+  };
+}
+
+/** Something happened that must never happen. */
+export class Violation extends Error {
+  override name = 'Violation';
+}

@@ -1,0 +1,80 @@
+/** One instance of llmp from its HTTP server to its store; only the network, the upstream and the database are stand-ins. */
+import { createServer, type Server } from 'node:http';
+import { loadSettings, type Settings } from '../../../config/settings.js';
+import { Admission } from '../../../daemon/core/admission.js';
+import { ResponseCache } from '../../../daemon/core/cache.js';
+import { CacheUpkeep } from '../../../daemon/core/cache-upkeep.js';
+import type { RequestEnded } from '../../../daemon/core/events.js';
+import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
+import { createProxy } from '../../../daemon/http/proxy.js';
+import { MANAGEMENT_TOKEN } from '../daemon.js';
+import type { TestClock } from '../clock.js';
+import { AuditSink } from '../record-store.js';
+import type { Gates } from './gates.js';
+import { GatedStore } from './store.js';
+import type { Tables } from './tables.js';
+import { DEFAULT_TTL_PATH, DEFAULT_TTL_SECONDS, type Upstream } from './upstream.js';
+
+export const silent: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+let loaded: Settings | null = null;
+export const settings = (): Settings =>
+  (loaded ??= loadSettings({
+    MANAGEMENT_TOKEN,
+    UPSTREAM_BASE_URL: 'http://upstream.test',
+    HTTP_CACHE_ENABLED: 'true',
+    HTTP_CACHE_DEFAULT_TTL: String(DEFAULT_TTL_SECONDS),
+    HTTP_CACHE_DEFAULT_TTL_PATHS: DEFAULT_TTL_PATH,
+  }).settings);
+
+export interface InstanceOptions {
+  index: number;
+  store: CacheStore;
+  isGated: boolean;
+  gates: Gates;
+  tables: Tables;
+  upstream: Upstream;
+  clock: TestClock;
+}
+
+export class Instance {
+  readonly index: number;
+  readonly store: GatedStore;
+  readonly admission: Admission;
+  readonly cache: ResponseCache;
+  readonly upkeep: CacheUpkeep;
+  readonly server: Server;
+  readonly ended: RequestEnded[] = [];
+
+  constructor({ index, store, isGated, gates, tables, upstream, clock }: InstanceOptions) {
+    const live = { current: settings() };
+    const instanceId = `instance-${index}`;
+    this.index = index;
+    this.store = new GatedStore(store, gates, instanceId, isGated);
+    this.admission = new Admission({ lookup: tables, ledger: tables, clock, log: silent, instanceId, staleLimitMs: 0 });
+    this.cache = new ResponseCache({ store: this.store, clock, live });
+    const sink = new AuditSink();
+    const records = { project: () => Promise.resolve({}), change: sink.change.bind(sink) } as unknown as RecordStore;
+    this.upkeep = new CacheUpkeep({ cache: this.cache, records, clock, log: silent });
+    const proxy = createProxy({
+      admission: this.admission,
+      rateLimits: { countsAddresses: false, countAddress: () => undefined, countValid: () => undefined },
+      addressOf: () => null,
+      cache: this.cache,
+      forwarder: upstream.forwarderOf(index),
+      clock,
+      live,
+      isServing: () => true,
+      loopMark: instanceId,
+      onEnded: (ended) => this.ended.push(ended),
+    });
+    this.server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
+      proxy.handle(req, res, false);
+    });
+  }
+}

@@ -1,0 +1,102 @@
+/** What the database would hold of projects, tokens and their counts. */
+import { digestOf, mintSecret } from '../../../daemon/core/token.js';
+import type { KnownToken, Ledger, TakeReport, Tick, TokenLookup } from '../../../daemon/core/ports.js';
+import { canary } from '../canaries.js';
+
+export interface ModelProject {
+  id: string;
+  isActive: boolean;
+  /** The name of its upstream key. */
+  key: string;
+  /** Counts changes of its activity. */
+  changes: number;
+}
+
+export interface ModelToken {
+  id: string;
+  project: ModelProject;
+  secret: string;
+  digest: string;
+  cap: number;
+  expiresAtMs: number;
+  isActive: boolean;
+  /** Counts changes of its activity. */
+  changes: number;
+  /** Requests of it that reached the upstream. */
+  asked: number;
+  /** As settled. */
+  uses: number;
+  hits: number;
+  reserved: number;
+}
+
+export class Tables implements TokenLookup, Ledger {
+  readonly projects: ModelProject[] = [];
+  readonly tokens: ModelToken[] = [];
+  readonly #keys = new Map<string, string>();
+
+  addProject(): ModelProject {
+    const id = `project-${this.projects.length}`;
+    const project = { id, isActive: true, key: `${id}-key-0`, changes: 0 };
+    this.projects.push(project);
+    return project;
+  }
+
+  addToken(project: ModelProject, cap: number, expiresAtMs: number): ModelToken {
+    const secret = mintSecret();
+    const token = {
+      ...{ id: `token-${this.tokens.length}`, project, secret, digest: digestOf(secret), cap, expiresAtMs },
+      ...{ isActive: true, changes: 0, asked: 0, uses: 0, hits: 0, reserved: 0 },
+    };
+    this.tokens.push(token);
+    return token;
+  }
+
+  /** The upstream key of that name. */
+  keyOf(name: string): string {
+    const key = this.#keys.get(name) ?? canary('upstream');
+    this.#keys.set(name, key);
+    return key;
+  }
+
+  nameOf(key: string): string {
+    for (const [name, each] of this.#keys) if (each === key) return name;
+    throw new Error('a key that nobody has');
+  }
+
+  byDigest(digest: string): Promise<KnownToken | null> {
+    const found = this.tokens.find((token) => token.digest === digest);
+    if (!found) return Promise.resolve(null);
+    const { id, project, cap, expiresAtMs, isActive, reserved, uses, hits } = found;
+    const token = {
+      ...{ id, projectId: project.id, name: null, isActive, expiresAtMs, maxRequests: cap, requestCount: uses },
+      ...{ cacheHitCount: hits, createdAtMs: 0, lastUsedAtMs: null, obfuscated: 'sk-wt-0000…0000' },
+    };
+    return Promise.resolve({
+      token,
+      reserved,
+      projectIsActive: project.isActive,
+      upstreamKey: this.keyOf(project.key),
+    });
+  }
+
+  commit({ rows }: Tick): Promise<Map<string, TakeReport>> {
+    const reports = new Map<string, TakeReport>();
+    for (const { tokenId, uses, hits, take, giveBack } of rows) {
+      const token = this.tokens.find(({ id }) => id === tokenId);
+      if (!token) throw new Error('a tick for a token that nobody has');
+      token.uses += uses;
+      token.hits += hits;
+      token.reserved -= giveBack;
+      const granted = Math.min(take, token.cap - token.reserved);
+      token.reserved += granted;
+      if (take > 0) reports.set(tokenId, { granted, left: token.cap - token.reserved });
+    }
+    return Promise.resolve(reports);
+  }
+
+  // No history breaks the database.
+  enrol = () => Promise.resolve();
+  lastSeq = () => Promise.reject(new Error('no tick is ever in doubt here'));
+  retire = () => Promise.resolve();
+}
