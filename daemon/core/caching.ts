@@ -176,11 +176,14 @@ export function isHeldBy({ ifNoneMatch, ifModifiedSince }: Condition, { status, 
   return modifiedAtMs <= httpDateMs(ifModifiedSince ?? '');
 }
 
+// A tag may hold commas; some are sent without their quotes.
+const TAGS = /(?:W\/)?"[^"]*"|[^\s,"]+/g;
+
 /** The weak comparison (RFC 9110, 8.8.3.2). */
 function isNamed(ifNoneMatch: string, etag: string | undefined): boolean {
   if (ifNoneMatch.trim() === '*') return true;
   const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
-  return etag !== undefined && ifNoneMatch.split(',').some((tag) => opaque(tag) === opaque(etag));
+  return etag !== undefined && (ifNoneMatch.match(TAGS) ?? []).some((tag) => opaque(tag) === opaque(etag));
 }
 
 /** The header fields that ask whether an answer is still the right one. Names and values in turn. */
