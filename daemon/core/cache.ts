@@ -7,10 +7,10 @@
  * upstream was asked: that is what a `Fill` of the store stands for. The rules are in wish.ts
  * and caching.ts.
  */
-import { CaptureRoom } from './capture.js';
 import { type CachingSettings, resourceOf } from './caching.js';
 import { Flights } from './flights.js';
 import type { CachePlace, CacheSelection, CacheSize, CacheStore, Clock, KeptAnswer, LookUp } from './ports.js';
+import { Room } from './room.js';
 import type { Ages } from './wish.js';
 
 /** A kept answer that may be used as it is. Times are monotonic. */
@@ -35,7 +35,7 @@ export class ResponseCache {
   /** Since the start of this instance. */
   hits = 0;
   misses = 0;
-  readonly room = new CaptureRoom();
+  readonly room = new Room();
 
   constructor({ store, clock, live }: ResponseCacheOptions) {
     this.#store = store;
@@ -53,7 +53,8 @@ export class ResponseCache {
   }
 
   lookUp(place: CachePlace, reads: boolean, fills: boolean): LookUp | Promise<LookUp> {
-    return this.#store.lookUp(place, { reads, fills });
+    const isRoom = this.room.isLeft(this.settings.httpCacheMaxObjectBytes);
+    return this.#store.lookUp(place, { reads: reads && isRoom, fills });
   }
 
   /** A request that changes things succeeded: what was kept of its target is worth nothing now. */

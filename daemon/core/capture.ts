@@ -1,13 +1,6 @@
 import type { Keeping } from './caching.js';
 import type { KeptAnswer } from './ports.js';
-
-// What all answers that are being captured may hold together, beyond one as large as may be.
-const MOST_CAPTURED_BYTES = 64 * 1024 * 1024;
-
-/** How much is captured at the moment: answers that have not all arrived may never be kept, and must not fill the memory. */
-export class CaptureRoom {
-  bytes = 0;
-}
+import type { Room } from './room.js';
 
 /** An answer on its way into the cache. */
 export class Capture {
@@ -15,17 +8,17 @@ export class Capture {
   #bytes = 0;
 
   constructor(
-    private readonly room: CaptureRoom,
+    private readonly room: Room,
     private readonly head: Pick<KeptAnswer, 'status' | 'headers'>,
     readonly keeping: Keeping,
   ) {}
 
-  /** @returns false when it has become too large. */
+  /** @returns false when it has become too large, or there is no room for it. */
   add(piece: Buffer, mostBytes: number): boolean {
     this.#pieces.push(piece);
     this.#bytes += piece.length;
     this.room.bytes += piece.length;
-    return this.#bytes <= mostBytes && this.room.bytes <= MOST_CAPTURED_BYTES + mostBytes;
+    return this.#bytes <= mostBytes && this.room.isLeft(mostBytes);
   }
 
   whole(): KeptAnswer {

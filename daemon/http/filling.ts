@@ -88,6 +88,7 @@ export class Filling implements Receiver {
     this.#watch.expect(requestTimeoutMs, () => {
       this.#abort();
     });
+    this.#forwarding?.resume(); // It may have been held up by the client.
     return true;
   }
 

@@ -17,6 +17,7 @@ import type { Admission } from '../core/admission.js';
 import type { Fresh, ResponseCache } from '../core/cache.js';
 import type { Outcome } from '../core/events.js';
 import { InFlight, Member } from '../core/in-flight.js';
+import type { KeptAnswer } from '../core/ports.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import type { Visit, Visitor } from '../core/visit.js';
@@ -102,6 +103,8 @@ class Exchange extends Member implements Receiver, Visitor {
   #forwardedAtMs = 0;
   /** What is asked of the upstream, once it is all there. */
   #question: { pass: Pass; fields: RequestFields; body: RequestBody } | null = null;
+  /** Out of the cache. */
+  #sent: KeptAnswer | null = null;
   /** A change was sent of which nobody knows yet whether it was made. */
   #mayHaveChanged = false;
 
@@ -283,6 +286,8 @@ class Exchange extends Member implements Receiver, Visitor {
     }
     admission.countHit(pass);
     cache.hits += 1;
+    cache.room.send(fresh.answer);
+    this.#sent = fresh.answer;
     this.#answering.replay(pass, fresh.answer, ages, this.#visit?.condition ?? null);
   }
 
@@ -420,6 +425,7 @@ class Exchange extends Member implements Receiver, Visitor {
     // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;
     if (!isSent) this.#leave();
+    if (this.#sent) this.options.cache?.room.sent(this.#sent);
     // It may have been heard, whether or not we heard of it.
     if (this.#mayHaveChanged) this.options.cache?.wrote(this.#record.pass?.projectId ?? '', this.req.url ?? '/');
     if (!isSent && this.#record.outcome === 'ok') this.#record.outcome = 'client_closed';
