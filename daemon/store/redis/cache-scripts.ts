@@ -83,7 +83,8 @@ local prefix, name, reads, fill, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV
 local payload, left, isFresh = false, 0, false
 if reads == '1' then
   local member = below(INDEX, prefix)[1]
-  if member and bytesOf(member) <= tonumber(most) then
+  -- Asked for its length first: what somebody else has put there may be large.
+  if member and bytesOf(member) <= tonumber(most) and redis.pcall('STRLEN', ENTRY .. name) == bytesOf(member) then
     payload = redis.pcall('GET', ENTRY .. name)
     left = redis.call('PTTL', ENTRY .. name)
     if type(payload) ~= 'string' or left < 0 then payload = false end
