@@ -1,0 +1,147 @@
+/** The cache in Redis, seen from without: what somebody else writes there, and a Redis that is slow. */
+import { expect } from 'chai';
+import { startDaemon, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { type Provider, startProvider } from '../support/provider.js';
+import { ask, type Fields, head, type RawAnswer } from '../support/raw.js';
+import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+
+const ENTRIES = 'llmp:cache:entry:*';
+const PROMPT = 'a-prompt-nobody-else-may-read';
+const ANSWER = 'an-answer-nobody-else-may-read';
+
+describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
+  this.timeout(30_000);
+  let redis: TestRedis;
+  let relay: Relay;
+  let provider: Provider;
+  let daemon: TestDaemon;
+  let secret: string;
+  let answered: number;
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+  beforeEach(async () => {
+    redis = await TestRedis.start();
+    relay = await Relay.to(redis.port);
+    provider = await startProvider();
+    answered = 0;
+    provider.answer = (_req, res) => {
+      res.writeHead(200, { 'Cache-Control': 'max-age=600' }).end(`${ANSWER} ${++answered}`);
+    };
+    daemon = await startDaemon({
+      upstream: provider.url,
+      env: { REDIS_ADDR: relay.address, HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_BACKEND: 'redis' },
+    });
+    const project = await daemon.createProject();
+    secret = (await daemon.createToken(project.id)).token;
+  });
+  afterEach(async () => {
+    if (WITHOUT_REDIS) return;
+    redis.resume();
+    await daemon.stop();
+    await provider.stop();
+    await relay.stop();
+    await redis.stop();
+  });
+
+  const get = (target = '/v1/r', fields: Fields = {}) => ask(daemon.url, head(`GET ${target}`, secret, fields));
+  const post = (body: string) =>
+    ask(
+      daemon.url,
+      head('POST /v1/p', secret, { 'Content-Length': String(body.length), 'Cache-Control': 'public' }) + body,
+    );
+  const cacheOf = (answer: RawAnswer) => answer.header('x-proxy-cache');
+  const entries = () => redis.client.keys(ENTRIES);
+
+  const SPOILT: Record<string, (bytes: Buffer) => string | Buffer> = {
+    'nothing at all': () => '',
+    'a text': () => 'hello',
+    'JSON of somebody else': () => '{"status":200,"body":"poison"}',
+    'half of it': (bytes) => bytes.subarray(0, bytes.length >> 1),
+    'it with a bit changed': (bytes) => {
+      const changed = Buffer.from(bytes);
+      changed[bytes.length - 20]! ^= 1;
+      return changed;
+    },
+    'it in another layout': (bytes) => {
+      const changed = Buffer.from(bytes);
+      changed[12] = 99;
+      return changed;
+    },
+    'it with more behind': (bytes) => Buffer.concat([bytes, Buffer.from('x')]),
+    '20 MB': () => Buffer.alloc(20 * 1024 * 1024, 'x'),
+  };
+  for (const [what, spoil] of Object.entries(SPOILT)) {
+    it(`G27 ${what} in the place of an entry is a miss, and is replaced`, async () => {
+      await get();
+      const [key = ''] = await entries();
+      const bytes = await redis.client.getBuffer(key);
+      await redis.client.set(key, spoil(bytes!), 'KEEPTTL');
+      const after = await get();
+      expect([cacheOf(after), after.text]).to.deep.equal(['miss', `${ANSWER} 2`]);
+      const again = await get();
+      expect([cacheOf(again), again.text]).to.deep.equal(['hit', `${ANSWER} 2`]);
+    });
+  }
+
+  it('G27 an entry copied to another place is a miss there', async () => {
+    await get('/v1/one');
+    const [one = ''] = await entries();
+    await get('/v1/two');
+    const two = (await entries()).find((key) => key !== one) ?? '';
+    await redis.client.copy(one, two, 'REPLACE');
+    const after = await get('/v1/two');
+    expect([cacheOf(after), after.text]).to.deep.equal(['miss', `${ANSWER} 3`]);
+  });
+
+  it('G27 values of other types where the cache has its own are misses, and soon forgotten', async () => {
+    await get();
+    for (const key of await redis.client.keys('llmp:cache:*')) {
+      await redis.client.del(key);
+      await redis.client.lpush(key, 'x');
+    }
+    expect((await get()).status).to.equal(200);
+    await eventually('it works again', async () => cacheOf(await get()) === 'hit');
+  });
+
+  it('G28 a Redis that takes 500 ms for each answer delays nobody by as much', async () => {
+    await get();
+    relay.delayMs = 250; // In each direction.
+    const beganAtMs = performance.now();
+    const answer = await get();
+    const tookMs = performance.now() - beganAtMs;
+    expect([answer.status, cacheOf(answer)]).to.deep.equal([200, 'miss']);
+    expect(tookMs, 'ms').to.be.below(400);
+  });
+
+  it('G28 one that stands still costs no request, and what was kept before it is not served behind it', async () => {
+    await get();
+    redis.freeze();
+    for (let i = 0; i < 5; i++) expect((await get()).status).to.equal(200);
+    redis.resume();
+    expect(answered).to.equal(6);
+    await eventually('it is used again', async () => {
+      daemon.clock.advance(1_000);
+      return cacheOf(await get()) === 'hit';
+    });
+    expect((await get()).text).not.to.equal(`${ANSWER} 1`);
+  });
+
+  it('G31 prompts, answers and targets are sealed, and no key or index tells of them', async () => {
+    await get('/v1/r?who=a-target-nobody-else-may-read', { Accept: 'a-field-nobody-else-may-read' });
+    await post(PROMPT);
+    expect(cacheOf(await post(PROMPT))).to.equal('hit');
+    const { client } = redis;
+    let all = '';
+    for (const key of await client.keys('*')) {
+      const dump = await client.dumpBuffer(key);
+      const members = (await client.type(key)) === 'zset' ? await client.zrange(key, 0, '-1') : [];
+      all += `${key}\n${members.join('\n')}\n${dump.toString('latin1')}\n`;
+    }
+    expect(all).to.include('llmp:cache:entry:');
+    expect(all).not.to.include('nobody-else-may-read');
+    expect(all).not.to.include(secret);
+  });
+});
