@@ -94,6 +94,7 @@ interface Purge {
 }
 
 interface Write {
+  project: ModelProject;
   key: string;
   target: string;
   version: number;
@@ -118,6 +119,8 @@ class History {
   readonly #etags: string[] = [];
   readonly #purges: Purge[] = [];
   readonly #writes: Write[] = [];
+  /** Requests that are among them. */
+  readonly #announced = new Set<string>();
   #news: News[] = [];
   #tick = 0;
   /** Uses of each token before this step. */
@@ -156,8 +159,9 @@ class History {
       ['/v1/vary/a'],
       ['/v1/files/f', '/v1/files/f?q=1', '/v1/vary/a'],
     ]);
+    const sharesKeys = this.#chooser.chance(0.3);
     for (let i = 0; i < 2; i++) {
-      const project = this.#tables.addProject();
+      const project = this.#tables.addProject(sharesKeys ? 'shared' : `own-${i}`);
       for (const [cap, lifetimeMs] of [
         [0, 86_400_000],
         [0, 90_000],
@@ -225,7 +229,7 @@ class History {
     const known = {
       tick: this.#tick,
       nowMs: this.#clock.now(),
-      version: this.#knownVersion(project.key, asking.target, instance),
+      version: this.#knownVersion(project, asking.target, instance),
       purgedTick: this.#purgedTick(project, asking, instance),
       tokenChanges: token.changes,
       projectChanges: project.changes,
@@ -300,6 +304,7 @@ class History {
     try {
       const verdict = judge(call, answer, {
         said: this.#upstream.said,
+        projectOf: (requestId) => this.#calls.get(requestId)?.token.project,
         nowMs: this.#clock.now(),
         askedBefore: this.#askedBefore.get(token) ?? 0,
         agesByClock: this.#place.agesByClock,
@@ -315,10 +320,10 @@ class History {
 
   // ---- what requests that begin from now on must know of
 
-  #knownVersion(key: string, target: string, instance: Instance): number {
+  #knownVersion(project: ModelProject, target: string, instance: Instance): number {
     let version = 0;
     for (const write of this.#writes) {
-      if (write.key !== key || write.target !== target) continue;
+      if (write.project !== project || write.key !== project.key || write.target !== target) continue;
       if (write.here === instance || write.isKnownElsewhere) version = Math.max(version, write.version);
     }
     return version;
@@ -338,22 +343,13 @@ class History {
     return tick;
   }
 
-  #wrote({ id, asking, instance }: Call): void {
+  #wrote({ id, asking, instance, token: { project } }: Call): void {
+    const { target } = asking;
     const said = this.#upstream.said.find(({ ask }) => ask.requestId === id);
-    if (!said || (asking.method !== 'PUT' && asking.method !== 'DELETE')) return;
-    if (
-      this.#writes.some(
-        (write) => write.key === said.ask.key && write.version === said.version && write.target === asking.target,
-      )
-    )
-      return;
-    const write = {
-      key: said.ask.key,
-      target: asking.target,
-      version: said.version,
-      here: instance,
-      isKnownElsewhere: false,
-    };
+    if (!said || (asking.method !== 'PUT' && asking.method !== 'DELETE') || this.#announced.has(id)) return;
+    this.#announced.add(id);
+    const { version, ask } = said;
+    const write = { project, key: ask.key, target, version, here: instance, isKnownElsewhere: false };
     this.#writes.push(write);
     this.#announce(instance, () => (write.isKnownElsewhere = true));
   }
@@ -420,7 +416,7 @@ class History {
   /** Among two, so that a former one comes back. */
   #changeKey(): void {
     const project = this.#chooser.one(this.#tables.projects);
-    project.key = project.key.endsWith('0') ? `${project.id}-key-1` : `${project.id}-key-0`;
+    project.key = project.keys[project.key === project.keys[0] ? 1 : 0];
     for (const call of this.#calls.values()) {
       if (!call.isOver && call.token.project === project) call.keys.add(project.key);
     }

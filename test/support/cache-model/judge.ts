@@ -2,10 +2,13 @@
 import type { RawAnswer } from '../raw.js';
 import type { Call } from './call.js';
 import { Violation } from './gates.js';
+import type { ModelProject } from './tables.js';
 import type { Said } from './upstream.js';
 
 export interface Facts {
   said: readonly Said[];
+  /** Of a request. */
+  projectOf: (requestId: string) => ModelProject | undefined;
   nowMs: number;
   /** Uses of the call's token before this step began. */
   askedBefore: number;
@@ -25,6 +28,7 @@ export function judge(call: Call, answer: RawAnswer, facts: Facts): 'hit' | 'use
   }
   const said = facts.said[Number(location.replace('/said/', ''))];
   if (!said) fail(call, 'nobody said that');
+  if (facts.projectOf(said.ask.requestId) !== call.token.project) fail(call, "another project's answer");
   judgePlace(call, said);
   judgeBody(call, answer, said, facts);
   if (isHit) judgeHit(call, said, facts);

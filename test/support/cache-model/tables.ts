@@ -8,6 +8,8 @@ export interface ModelProject {
   isActive: boolean;
   /** The name of its upstream key. */
   key: string;
+  /** Those it has in turn. */
+  keys: readonly [string, string];
   /** Counts changes of its activity. */
   changes: number;
 }
@@ -35,9 +37,10 @@ export class Tables implements TokenLookup, Ledger {
   readonly tokens: ModelToken[] = [];
   readonly #keys = new Map<string, string>();
 
-  addProject(): ModelProject {
-    const id = `project-${this.projects.length}`;
-    const project = { id, isActive: true, key: `${id}-key-0`, changes: 0 };
+  /** @param keys what the names of its upstream keys begin with; two projects may have the same. */
+  addProject(keys: string): ModelProject {
+    const names = [`${keys}-key-0`, `${keys}-key-1`] as const;
+    const project = { id: `project-${this.projects.length}`, isActive: true, key: names[0], keys: names, changes: 0 };
     this.projects.push(project);
     return project;
   }
