@@ -28,7 +28,8 @@ export interface Place {
   tellsOthersWithinMs: number;
   /** Resolves when nothing is under way any more. */
   idle(): Promise<void>;
-  /** What must be so when all is over. */
+  /** How many fills it knows of. */
+  fills(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -73,6 +74,7 @@ function inMemory(clock: TestClock, instances: number): Promise<Place> {
     idle: async () => {
       for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
     },
+    fills: () => Promise.resolve(0), // Each is that of an instance, which counts them.
     close: () => Promise.resolve(),
   });
 }
@@ -433,8 +435,9 @@ class History {
       if (round > 3_000) throw new Violation('requests hang');
       this.#begin();
       const [gate] = this.#gates.waiting;
-      if (gate) gate.pass();
-      else this.#clock.advance(1_000);
+      // Nobody waits for what does not come: whoever is left has somebody to wait for.
+      if (!gate) throw new Violation('a request waits for nobody');
+      gate.pass();
       await this.#settle();
     }
     this.#begin();
@@ -480,6 +483,8 @@ class History {
       if (store.fills.size > 0) throw new Violation('a fill was neither kept nor dropped');
     }
     if (this.#clock.pending > 0) throw new Violation(`${this.#clock.pending} timers are left`);
+    const fills = await this.#place.fills();
+    if (fills > 0) throw new Violation(`${fills} fills are left in the store`);
     const [store] = this.#place.stores;
     if (!store) return;
     const { entries } = await store.size();
