@@ -8,6 +8,7 @@ export const SECTIONS: Readonly<Record<string, number>> = {
   C: 34,
   D: 10,
   E: 16,
+  G: 32,
   H: 18,
   I: 18,
   K: 20,
