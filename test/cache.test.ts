@@ -104,8 +104,31 @@ describe('the response cache', () => {
       await get(target);
       expect(cacheOf(await get(target)), target).to.equal('miss');
       await get(target, { 'Cache-Control': 'public' });
-      expect(cacheOf(await get(target)), `${target}, opted in`).to.equal('hit');
+      expect(cacheOf(await get(target, { 'Cache-Control': 'public' })), `${target}, opted in`).to.equal('hit');
     }
+  });
+
+  it('does not freeze for others what one client opted in to', async () => {
+    scene.provider.answer = answering({ ETag: '"v"' });
+    await get('/v1/batches/b', { 'Cache-Control': 'public' });
+    const polled = [await get('/v1/batches/b'), await get('/v1/batches/b')];
+    expect(polled.map((answer) => [cacheOf(answer), answer.text])).to.deep.equal([
+      ['miss', 'answer 2'],
+      ['miss', 'answer 3'],
+    ]);
+    expectRefusal(await get('/v1/batches/b', { 'Cache-Control': 'only-if-cached' }), NOT_CACHED);
+    expect((await get('/v1/batches/b', { 'Cache-Control': 'public' })).text).to.equal('answer 1');
+  });
+
+  it('lets an answer that takes longer to be made than it is kept by default live its life', async () => {
+    scene.provider.answer = (_req, res) => {
+      scene.daemon.clock.advance(400_000);
+      res.end('slowly made');
+    };
+    const ask = () => scene.send(scene.post({ 'Cache-Control': 'public' }, '{}'));
+    await ask();
+    const hit = await ask();
+    expect([cacheOf(hit), hit.header('age')]).to.deep.equal(['hit', '400']);
   });
 
   it('keeps a POST only if its client asks for it, each body by itself', async () => {

@@ -78,6 +78,10 @@ export interface Keeping {
   ageMs: number;
   /** Beyond those that places always differ by. */
   vary: readonly string[];
+  /** The upstream stated no lifetime: it has the one that is ours to give. */
+  isByDefault: boolean;
+  /** It has that only because its client opted in. */
+  isForOptedIn: boolean;
 }
 
 const KEPT_STATUSES = new Set([200, 203, 301, 308, 404, 410]);
@@ -102,26 +106,25 @@ export function keepingOf(
 
   // Of several the first is the nearest cache's (RFC 9111, 5.1).
   const ageMs = millisecondsOf(/^[^,\s]*/.exec(fields.get('age') ?? '')?.[0] ?? '');
-  const lifetimeMs = lifetimeOf(asked, directives, fields, settings, nowMs);
-  if (lifetimeMs === null) return null;
+  const statedMs = statedLifetimeOf(directives, fields, nowMs);
+  const isForPath = settings.httpCacheDefaultTtlPaths.some((pattern) => fits(asked.path, pattern));
+  const defaultMs = isForPath || asked.isOptedIn ? settings.httpCacheDefaultTtlSeconds * 1000 : 0;
+  const lifetimeMs = statedMs ?? defaultMs;
+  if (statedMs === null && defaultMs === 0) return null;
   const freshMs = Math.max(0, mustBeAskedAbout(directives, fields) ? 0 : lifetimeMs - ageMs);
   // To ask on condition is defined for GET.
   const canBeAskedAbout = asked.method === 'GET' && (fields.has('etag') || fields.has('last-modified'));
   const staleMs = canBeAskedAbout ? STALE_KEPT_MS : 0;
-  return freshMs + staleMs === 0 ? null : { freshMs, keepMs: freshMs + staleMs, ageMs, vary };
+  if (freshMs + staleMs === 0) return null;
+  const isByDefault = statedMs === null;
+  return { freshMs, keepMs: freshMs + staleMs, ageMs, vary, isByDefault, isForOptedIn: isByDefault && !isForPath };
 }
 
 const mustBeAskedAbout = (directives: Directives, fields: FieldValues) =>
   directives.has('no-cache') || (directives.size === 0 && /\bno-cache\b/i.test(fields.get('pragma') ?? ''));
 
-/** @returns null when the answer states none and gets none. */
-function lifetimeOf(
-  asked: AskedBy,
-  directives: Directives,
-  fields: FieldValues,
-  { httpCacheDefaultTtlSeconds, httpCacheDefaultTtlPaths }: CachingSettings,
-  nowMs: number,
-): number | null {
+/** @returns null when the answer states none. */
+function statedLifetimeOf(directives: Directives, fields: FieldValues, nowMs: number): number | null {
   const stated = firstOf(directives, 's-maxage', 'max-age');
   if (stated !== undefined) return stated;
   const expires = fields.get('expires');
@@ -132,9 +135,7 @@ function lifetimeOf(
     // By whichever clock it is sooner: an old answer without an age may have been on its way for long.
     return expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : Math.max(sentAtMs, nowMs));
   }
-  if (mustBeAskedAbout(directives, fields)) return 0;
-  const getsDefault = asked.isOptedIn || httpCacheDefaultTtlPaths.some((pattern) => fits(asked.path, pattern));
-  return getsDefault && httpCacheDefaultTtlSeconds > 0 ? httpCacheDefaultTtlSeconds * 1000 : null;
+  return mustBeAskedAbout(directives, fields) ? 0 : null;
 }
 
 const fits = (path: string, pattern: string) =>

@@ -22,11 +22,12 @@ export class Capture {
   }
 
   whole(): KeptAnswer {
+    const { ageMs, isForOptedIn } = this.keeping;
     // In memory of its own: a piece is a part of a buffer that would be held with it.
     const body = Buffer.allocUnsafeSlow(this.#bytes);
     let at = 0;
     for (const piece of this.#pieces) at += piece.copy(body, at);
-    return { kind: 'answer', ...this.head, body, ageMs: this.keeping.ageMs };
+    return { kind: 'answer', ...this.head, body, ageMs, isForOptedIn };
   }
 
   /** Its room is free again. Once. */

@@ -205,8 +205,10 @@ export interface KeptAnswer {
   /** Names and values in turn. */
   headers: readonly string[];
   body: Buffer;
-  /** The upstream's `Age`: how old it was when it arrived. */
+  /** How old it may have been when it arrived. */
   ageMs: number;
+  /** Not for clients that did not opt in: it states no lifetime, and what they poll must not freeze. */
+  isForOptedIn: boolean;
 }
 
 /** In the place of an answer: which header fields of the request the answers differ by. They stand at places of their own. */

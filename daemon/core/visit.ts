@@ -109,7 +109,7 @@ export class Visit extends Follower {
     const { wish } = this.facts;
     const fresh = this.cache.freshOf(answer, heldMs, freshMs);
     const ages = this.cache.agesOf(fresh);
-    if (suffices(wish, ages)) {
+    if (suffices(wish, answer, ages)) {
       this.#dropFill();
       this.#land(fresh);
       this.#replay(fresh);
@@ -152,7 +152,7 @@ export class Visit extends Follower {
   #arrived(fresh: Fresh, names: readonly string[], fields: FieldValues): void {
     const placeFor = (values: FieldValues) => placeWithin(this.#place, names, values).variant;
     const isItsOwn = placeFor(fields) === placeFor(this.facts.fields);
-    if (isItsOwn && suffices(this.facts.wish, this.cache.agesOf(fresh))) {
+    if (isItsOwn && suffices(this.facts.wish, fresh.answer, this.cache.agesOf(fresh))) {
       this.#replay(fresh);
       return;
     }
@@ -265,7 +265,8 @@ export class Visit extends Follower {
     const merged = refreshedHeaders(stale.headers, headers);
     const fields = new Map([...fieldsOf(merged), ...head.fields]);
     const keeping = this.#keepingOf({ status: stale.status, fields, isFramed: true });
-    const answer: KeptAnswer = { ...stale, headers: merged, ageMs: keeping?.ageMs ?? 0 };
+    const { ageMs, isForOptedIn } = keeping ?? stale;
+    const answer: KeptAnswer = { ...stale, headers: merged, ageMs, isForOptedIn };
     if (keeping) this.#keep(answer, keeping);
     else this.#giveUp();
     return condition === null ? answer : null;
@@ -311,7 +312,8 @@ export class Visit extends Follower {
   /** The answer may be as old as its request is (RFC 9111, 4.2.3). */
   #arrivedNow(answered: KeptAnswer, stated: Keeping): { answer: KeptAnswer; keeping: Keeping } {
     const delayMs = this.cache.monotonic() - this.#askedAtMs;
-    const freshMs = Math.max(0, stated.freshMs - delayMs);
+    // What has a lifetime of ours lives it from now on, however long it took to be made.
+    const freshMs = stated.isByDefault ? stated.freshMs : Math.max(0, stated.freshMs - delayMs);
     return {
       answer: { ...answered, ageMs: answered.ageMs + delayMs },
       keeping: { ...stated, freshMs, keepMs: stated.keepMs - stated.freshMs + freshMs },

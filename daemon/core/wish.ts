@@ -1,6 +1,7 @@
 /** What a request wants of the cache (RFC 9111, 5.2.1). */
 import { type Directives, directivesOf, firstOf } from './cache-control.js';
 import type { FieldValues } from './field-values.js';
+import type { KeptAnswer } from './ports.js';
 
 /** What a request wants of the cache. */
 export interface Wish {
@@ -105,5 +106,11 @@ export interface Ages {
 }
 
 /** Whether a kept answer will do for this request. Of one that is exactly as old as it may be, too late. */
-export const suffices = (wish: Wish, { ageMs, freshForMs }: Ages): boolean =>
-  freshForMs > 0 && freshForMs >= wish.leastFreshMs && ageMs <= wish.mostAgeMs;
+export function suffices(
+  wish: Wish,
+  { isForOptedIn }: Pick<KeptAnswer, 'isForOptedIn'>,
+  { ageMs, freshForMs }: Ages,
+): boolean {
+  if (isForOptedIn && !wish.isOptedIn) return false;
+  return freshForMs > 0 && freshForMs >= wish.leastFreshMs && ageMs <= wish.mostAgeMs;
+}

@@ -15,7 +15,13 @@ export const KEEP_MS = 100_000;
 
 /** An answer with this body. */
 export function kept(body: string | Buffer = 'the models', more: Partial<Kept> = {}): Kept {
-  const content = { kind: 'answer', status: 200, headers: ['Content-Type', 'text/plain'], ageMs: 0 } as const;
+  const content = {
+    kind: 'answer',
+    status: 200,
+    headers: ['Content-Type', 'text/plain'],
+    ageMs: 0,
+    isForOptedIn: false,
+  } as const;
   return { content: { ...content, body: Buffer.from(body) }, freshMs: FRESH_MS, keepMs: KEEP_MS, ...more };
 }
 
@@ -61,7 +67,7 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
     it('finds what was kept, byte for byte, and begins no fill then', async () => {
       const body = Buffer.from(Array.from({ length: 3000 }, (_, i) => (i * 7) % 256));
       const headers = ['Set', 'one', 'set', 'zwei é \xff', 'X', ''];
-      const content = { kind: 'answer', status: 404, headers, body, ageMs: 1234 } as const;
+      const content = { kind: 'answer', status: 404, headers, body, ageMs: 1234, isForOptedIn: true } as const;
       expect(await keep(cache, MODELS, { content, freshMs: FRESH_MS, keepMs: KEEP_MS })).to.equal(true);
       const { found, fill } = await look(true, true);
       expect(found?.content).to.deep.equal(content);
