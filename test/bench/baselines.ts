@@ -17,6 +17,7 @@ export interface Measurable {
 }
 
 export const FORWARDER = 'bare undici forwarder';
+export const BARE_SERVER = 'bare node:http, no upstream';
 export const PORTKEY = "Portkey's gateway";
 
 const NO_HEADERS = { authorization: 'Bearer sk-wt-no-one-looks-at-this-one-0000000000000000000000000' };
@@ -35,18 +36,23 @@ export async function startForwarder({ processes, cores }: Bench, upstreamUrl: s
 export async function startBaselines(bench: Bench, upstreamUrl: string): Promise<Measurable[]> {
   const started = [
     await startNginx(bench, upstreamUrl),
-    await startBareServer(bench),
+    await startProviderAlone(bench),
     await startForwarder(bench, upstreamUrl),
     await startPortkey(bench, upstreamUrl),
   ];
   return started.filter((baseline) => baseline !== null);
 }
 
-/** A node:http server that answers by itself: what Node alone takes. */
-async function startBareServer({ processes, cores }: Bench): Promise<Measurable> {
-  const program = { ...ours('provider'), name: 'bare node:http', cores: cores.measured };
+/** Answers the list of models by itself: what Node alone takes for what is kept. */
+export const startBareServer = (bench: Bench) => startAlone(bench, 'bare-server');
+
+/** Answers chats by itself: what Node alone takes. */
+const startProviderAlone = (bench: Bench) => startAlone(bench, 'provider');
+
+async function startAlone({ processes, cores }: Bench, script: string): Promise<Measurable> {
+  const program = { ...ours(script), name: 'bare node:http', cores: cores.measured };
   const service = await processes.start(program, PRINTS_ITS_URL);
-  return { name: 'bare node:http, no upstream', service, target: { url: service.url, headers: NO_HEADERS } };
+  return { name: BARE_SERVER, service, target: { url: service.url, headers: NO_HEADERS } };
 }
 
 async function startNginx({ processes, cores }: Bench, upstreamUrl: string): Promise<Measurable | null> {

@@ -66,7 +66,7 @@ export async function spawnDaemon(
       },
       cores: cores.measured,
     },
-    { prints: /"address":"([^"]+)"/ },
+    { prints: /"address":"([^"]+)".*"message":"listening"/ },
   );
   return { ...service, url: `http://${service.url}` };
 }

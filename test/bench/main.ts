@@ -5,8 +5,9 @@
  *   profiles/     one for each question; what it starts, measures, and what is to be reached
  *   rounds.ts     several services under the same load, in turn
  *   load.ts       the load: wrk or autocannon
- *   baselines.ts  what the daemon is compared with; forwarder.ts is the yardstick among them
- *   daemon.ts     the daemon under measurement
+ *   baselines.ts  what the daemon is compared with; forwarder.ts and bare-server.ts are the yardsticks among them
+ *   asked.ts      the requests the load consists of
+ *   daemon.ts     the daemon under measurement; redis.ts a Redis for it
  *   processes.ts  starts, watches and ends all of these, each a process of its own
  *   machine.ts    which process runs on which core, and what it has used
  */
@@ -14,17 +15,30 @@ import { figureTable, isReached, rowTable } from './figures.js';
 import { describeMachine, divideCores } from './machine.js';
 import { parseOptions, USAGE, UsageError } from './options.js';
 import { Failure, Processes } from './processes.js';
+import { cache } from './profiles/cache.js';
 import { capped } from './profiles/capped.js';
 import { latency } from './profiles/latency.js';
 import { limits } from './profiles/limits.js';
 import { memory } from './profiles/memory.js';
+import { redisFrozen } from './profiles/redis-frozen.js';
 import { scale } from './profiles/scale.js';
 import { startup } from './profiles/startup.js';
 import { streams } from './profiles/streams.js';
 import { throughput } from './profiles/throughput.js';
 import type { Profile } from './run.js';
 
-const PROFILES: Record<string, Profile> = { throughput, capped, limits, latency, streams, memory, startup, scale };
+const PROFILES: Record<string, Profile> = {
+  throughput,
+  capped,
+  limits,
+  cache,
+  'redis-frozen': redisFrozen,
+  latency,
+  streams,
+  memory,
+  startup,
+  scale,
+};
 
 async function main(processes: Processes): Promise<void> {
   const { name, options } = parseOptions(process.argv.slice(2));

@@ -149,6 +149,7 @@ class Child {
   async stop(): Promise<void> {
     this.isStopping = true;
     this.#process.kill('SIGTERM');
+    this.#process.kill('SIGCONT'); // One that was made to stand still hears of it only when it goes on.
     const insist = setTimeout(() => this.#process.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await this.exit;
     clearTimeout(insist);

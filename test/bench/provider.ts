@@ -1,18 +1,22 @@
 /**
  * A process: the stand-in provider, a bare node:http server. Started a second time as the baseline `bare node:http`.
- * A chat completion, or with `?pieces=N&every_ms=N` an event stream. Prints `listening URL` when it is ready.
+ * A chat completion, the list of models, or with `?pieces=N&every_ms=N` an event stream. Prints `listening URL` when it is ready.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import { completion } from '../../daemon/demo/answers.js';
 import { announce } from './announce.js';
+import { modelList } from './model-list.js';
 import { DONE, stampedPiece } from './piece.js';
 
 const body = Buffer.from(JSON.stringify(completion('gpt-4o-mini', 'Hello there, how can I help you today?')));
-const headers = [
-  ['content-type', 'application/json'],
-  ['content-length', String(body.length)],
-  ['x-request-id', 'req_0123456789abcdef'],
-].flat();
+const headersOf = ({ length }: Buffer) =>
+  [
+    ['content-type', 'application/json'],
+    ['content-length', String(length)],
+    ['x-request-id', 'req_0123456789abcdef'],
+  ].flat();
+const headers = headersOf(body);
+const modelListHeaders = headersOf(modelList);
 
 const server = createServer((req, res) => {
   req.on('end', () => {
@@ -21,8 +25,9 @@ const server = createServer((req, res) => {
       streamPieces(res, Number(stream[1]), Number(stream[2]));
       return;
     }
-    res.writeHead(200, headers);
-    res.end(body);
+    const isModels = req.url === '/v1/models';
+    res.writeHead(200, isModels ? modelListHeaders : headers);
+    res.end(isModels ? modelList : body);
   });
   req.resume();
 });
