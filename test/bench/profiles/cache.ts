@@ -6,8 +6,8 @@ import { CHAT, MODELS } from '../asked.js';
 import { BARE_SERVER, type Measurable, startBareServer, startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
 import type { Figure } from '../figures.js';
-import { compare, idleWarning, ratio, type Rounds, rowsOf } from '../rounds.js';
 import { startRedis } from '../redis.js';
+import { compare, idleWarning, ratio, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 
 const FROM_MEMORY = 'GET, kept in memory';

@@ -8,6 +8,7 @@ import { startProvider } from '../baselines.js';
 import { type Daemon, startDaemon } from '../daemon.js';
 import { type Figure, median, type Row } from '../figures.js';
 import { attempt, type Attempted, load, probe, type Target } from '../load.js';
+import { cpuMs } from '../machine.js';
 import { Failure } from '../processes.js';
 import { type Redis, startRedis } from '../redis.js';
 import type { Bench, Report } from '../run.js';
@@ -31,6 +32,8 @@ interface Slice {
   phase: Phase;
   chats: Attempted;
   gets: Attempted;
+  /** Processor time of the daemon; null where the system does not say. */
+  usedMs: number | null;
 }
 
 /** @throws {Failure} without redis-server, and when Redis was not missed while it stood still. */
@@ -44,35 +47,62 @@ export async function redisFrozen(bench: Bench): Promise<Report> {
   if (bench.options.warmUpSeconds > 0) {
     await load(bench, target, { ...bench.options, seconds: bench.options.warmUpSeconds });
   }
-  const slices = await slicesOf(bench, target, 'well');
-  redis.freeze();
-  let backAfterS: Promise<number>;
-  try {
-    slices.push(...(await slicesOf(bench, target, 'frozen')));
-    if (!(await isDegraded(daemon))) throw new Failure('void: the daemon did not miss Redis while it stood still');
-  } finally {
-    backAfterS = resume(redis, daemon);
-    backAfterS.catch(() => undefined); // The load is waited for first.
-  }
-  slices.push(...(await slicesOf(bench, target, 'after')));
-  return {
-    rows: slices.map(rowOf),
-    figures: figuresOf(
-      slices,
-      await bench.processes.whileAllLive(backAfterS, BACK_WITHIN_MS, () => 'Redis goes on, and is not used again'),
-    ),
-  };
+  const over = new AbortController();
+  const longestMs = longestOf(target, over.signal);
+  const run = runThrough(bench, { redis, daemon, target }).finally(() => {
+    over.abort();
+  });
+  const [{ slices, backAfterS }, longest] = await Promise.all([run, longestMs]);
+  return { rows: slices.map(rowOf), figures: figuresOf(slices, backAfterS, longest) };
 }
 
-async function slicesOf(bench: Bench, target: Target, phase: Phase): Promise<Slice[]> {
+interface Scene {
+  redis: Redis;
+  daemon: Daemon;
+  target: Target;
+}
+
+async function runThrough(bench: Bench, scene: Scene): Promise<{ slices: Slice[]; backAfterS: number }> {
+  const { redis, daemon } = scene;
+  const well = await slicesOf(bench, scene, 'well');
+  redis.freeze();
+  const frozen = await slicesOf(bench, scene, 'frozen');
+  if (!(await isDegraded(daemon))) throw new Failure('void: the daemon did not miss Redis while it stood still');
+  redis.resume();
+  const late = () => `Redis goes on, and is not used again after ${BACK_WITHIN_MS} ms`;
+  const [backAfterS, after] = await Promise.all([
+    bench.processes.whileAllLive(wholeAgain(daemon), BACK_WITHIN_MS, late),
+    slicesOf(bench, scene, 'after'),
+  ]);
+  return { slices: [...well, ...frozen, ...after], backAfterS };
+}
+
+/** One request after the other: a load generator forgets those that are not answered when its second is over. */
+async function longestOf(target: Target, until: AbortSignal): Promise<number> {
+  let longestMs = 0;
+  while (!until.aborted) {
+    for (const asked of [CHAT, NEVER_KEPT]) {
+      const begunMs = performance.now();
+      await probe({ ...target, asked });
+      longestMs = Math.max(longestMs, performance.now() - begunMs);
+    }
+    await sleep(POLL_EVERY_MS);
+  }
+  return longestMs;
+}
+
+async function slicesOf(bench: Bench, { daemon, target }: Scene, phase: Phase): Promise<Slice[]> {
   const slices: Slice[] = [];
   const options = { connections: Math.ceil(bench.options.connections / 2), seconds: 1 };
   for (let second = 1; second <= PHASES[phase] * bench.options.seconds; second++) {
+    const before = cpuMs(daemon.pid);
     const [chats, gets] = await Promise.all([
       attempt(bench, { ...target, asked: CHAT }, options),
       attempt(bench, { ...target, asked: NEVER_KEPT }, options),
     ]);
-    slices.push({ phase, chats, gets });
+    const after = cpuMs(daemon.pid);
+    const usedMs = before === null || after === null ? null : after - before;
+    slices.push({ phase, chats, gets, usedMs });
     console.error(
       `${phase}, second ${second}: ${chats.requests + gets.requests} requests, ${failuresIn({ chats, gets })} failed`,
     );
@@ -80,12 +110,11 @@ async function slicesOf(bench: Bench, target: Target, phase: Phase): Promise<Sli
   return slices;
 }
 
-/** @returns how many seconds later the daemon is whole again. */
-async function resume(redis: Redis, daemon: Daemon): Promise<number> {
-  redis.resume();
-  const resumedAtMs = performance.now();
+/** @returns after how many seconds. */
+async function wholeAgain(daemon: Daemon): Promise<number> {
+  const begunMs = performance.now();
   while (await isDegraded(daemon)) await sleep(POLL_EVERY_MS);
-  return (performance.now() - resumedAtMs) / 1_000;
+  return (performance.now() - begunMs) / 1_000;
 }
 
 async function isDegraded({ url }: Daemon): Promise<boolean> {
@@ -94,7 +123,7 @@ async function isDegraded({ url }: Daemon): Promise<boolean> {
   return degraded.length > 0;
 }
 
-const failuresIn = ({ chats, gets }: Omit<Slice, 'phase'>) => chats.failures + gets.failures;
+const failuresIn = ({ chats, gets }: Pick<Slice, 'chats' | 'gets'>) => chats.failures + gets.failures;
 
 const rowOf = (slice: Slice, second: number): Row => ({
   second: second + 1,
@@ -103,10 +132,11 @@ const rowOf = (slice: Slice, second: number): Row => ({
   'chat p99 ms': slice.chats.p99Ms,
   'GETs/s': slice.gets.requests / slice.gets.seconds,
   'GET p99 ms': slice.gets.p99Ms,
+  'CPU µs/request': slice.usedMs && (slice.usedMs * 1_000) / (slice.chats.requests + slice.gets.requests),
   failed: failuresIn(slice),
 });
 
-function figuresOf(slices: readonly Slice[], backAfterS: number): Figure[] {
+function figuresOf(slices: readonly Slice[], backAfterS: number, longestMs: number): Figure[] {
   const of = (phase: Phase) => slices.filter((slice) => slice.phase === phase);
   const againstWell = (read: (slice: Slice) => number) =>
     median(of('frozen').slice(1).map(read)) / median(of('well').map(read));
@@ -129,6 +159,7 @@ function figuresOf(slices: readonly Slice[], backAfterS: number): Figure[] {
       unit: '',
       goal: { atMost: 1.2 },
     },
+    { what: 'longest of those asked one by one all the while', value: longestMs, unit: 'ms' },
     { what: 'shared again by itself, after Redis goes on', value: backAfterS, unit: 's', goal: { atMost: 10 } },
   ];
 }
