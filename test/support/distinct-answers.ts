@@ -23,7 +23,7 @@ export function putDistinct(cache: MemoryResponseCache, { from, count, bodyBytes
     const { fill } = cache.lookUp(place, { reads: true, fills: true });
     const headers = ['Content-Type', 'application/json', 'ETag', `"v${i}"`, 'Cache-Control', 'max-age=3600'].map(text);
     const body = Buffer.allocUnsafeSlow(bodyBytes).fill(i & 0xff);
-    const content = { kind: 'answer', status: 200, headers, body, ageMs: 0 } as const;
+    const content = { kind: 'answer', status: 200, headers, body, ageMs: 0, isForOptedIn: false } as const;
     void fill?.keep([{ place, kept: { content, freshMs: HOUR_MS, keepMs: HOUR_MS } }]);
   }
 }
