@@ -120,6 +120,8 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
     await get();
     redis.freeze();
     for (let i = 0; i < 5; i++) expect((await get()).status).to.equal(200);
+    // Before that it is only suspected, and nothing is lost.
+    await eventually('it is given up', () => daemon.logged.some((line) => line.includes('Redis is away')));
     redis.resume();
     expect(answered).to.equal(6);
     await eventually('it is used again', async () => {
