@@ -230,7 +230,7 @@ const caching = {
     'HTTP_CACHE_MAX_BYTES',
     size,
     '256MB',
-    'How much the cache in memory may hold, some 2 KB for each answer beside its bytes included. Garbage comes on top: while very many are replaced, memory can grow by several times as much.',
+    'How much the cache in memory may hold, some 2 KB for each answer beside its bytes included. Garbage that is not collected yet comes on top: half as much as a rule, more for moments while very many are replaced.',
     'isReloadable',
   ),
 };

@@ -47,6 +47,8 @@ export class RedisResponseCache implements CacheStore {
   readonly #changes = new Map<string, readonly [projectId: string, resource: string]>();
   /** What else is to be removed: prefixes of members, of the index and of the fills. */
   readonly #removals = new Set<string>();
+  readonly #instance = randomBytes(9).toString('base64url');
+  #fills = 0;
   #cancelRemoving: (() => void) | null = null;
   /** Removals may be lost, so that the next connection begins with nothing. */
   #isInDoubt = false;
@@ -62,7 +64,7 @@ export class RedisResponseCache implements CacheStore {
     if (!this.#connection.isUp) return NOTHING;
     this.#removeBefore(place);
     const named = this.#seal.place(place);
-    const fill = options.fills ? `${named.resource}:${randomBytes(9).toString('base64url')}:` : '';
+    const fill = options.fills ? `${named.resource}:${this.#newFill()}:` : '';
     try {
       return await this.#look(named, options.reads, fill);
     } catch {
@@ -70,6 +72,12 @@ export class RedisResponseCache implements CacheStore {
       if (fill !== '') this.#endFill(fill);
       return NOTHING;
     }
+  }
+
+  /** No other look-up's, here or on another instance: random once, then counted, which costs nothing. */
+  #newFill(): string {
+    this.#fills += 1;
+    return `${this.#instance}-${this.#fills.toString(36)}`;
   }
 
   invalidate(projectId: string, resource: string): void {
