@@ -124,7 +124,7 @@ describe('G: identical requests at the same time', function () {
     it('G15 gets an answer that stalls, who has waited REQUEST_TIMEOUT asks for itself', async () => {
       const { leader, others } = await together(2);
       const [first] = waiting.splice(0);
-      for (let round = 0; round < 5; round++) {
+      for (let round = 0; round < 4; round++) {
         // Bit by bit, so that it is never silent for long.
         if (round === 0) first?.send(`HTTP/1.1 200 OK\r\n${FRESH}Content-Length: 10\r\n\r\n`);
         first?.send('x');
@@ -134,7 +134,7 @@ describe('G: identical requests at the same time', function () {
       await asked(3);
       answerAll();
       expect(count(await answersTo(others), 'miss')).to.equal(2);
-      first?.send('xxxxx');
+      first?.send('xxxxxx');
       expect((await leader.answer()).text).to.equal('x'.repeat(10));
     });
 
