@@ -54,8 +54,6 @@ export function placeWithin(place: CachePlace, names: readonly string[], fields:
 const tuple = (values: readonly (string | undefined)[]) =>
   values.map((value) => (value === undefined ? '-' : `${value.length}:${value}`)).join('');
 
-export const textOf = ({ projectId, resource, variant }: CachePlace) => `${projectId}\n${resource}\n${variant}`;
-
 // ---- answers
 
 export interface AnswerHead {

@@ -30,7 +30,7 @@ export interface Visitor {
   hurry(): void;
 }
 
-export type VisitFacts = Omit<PlaceFacts, 'bodyDigest'> & { path: string; wish: Wish; bodyDigest: string };
+export type VisitFacts = PlaceFacts & { path: string; wish: Wish };
 
 /** One request's dealings with the cache. */
 export class Visit extends Follower {
@@ -112,7 +112,7 @@ export class Visit extends Follower {
     if (suffices(wish, answer, ages)) {
       this.#dropFill();
       this.#land(fresh);
-      this.#replay(fresh);
+      this.visitor.replay(fresh);
       return;
     }
     this.#stale = answer;
@@ -138,10 +138,6 @@ export class Visit extends Follower {
     else this.visitor.ask();
   }
 
-  #replay(fresh: Fresh): void {
-    this.visitor.replay(fresh);
-  }
-
   /** Hands the answer to those who wait for it, as far as it is theirs too. */
   #land(fresh: Fresh): void {
     const { flight } = this;
@@ -153,7 +149,7 @@ export class Visit extends Follower {
     const placeFor = (values: FieldValues) => placeWithin(this.#place, names, values).variant;
     const isItsOwn = placeFor(fields) === placeFor(this.facts.fields);
     if (isItsOwn && suffices(this.facts.wish, fresh.answer, this.cache.agesOf(fresh))) {
-      this.#replay(fresh);
+      this.visitor.replay(fresh);
       return;
     }
     this.#isAlone = true;
