@@ -54,6 +54,13 @@ export function placeWithin(place: CachePlace, names: readonly string[], fields:
 const tuple = (values: readonly (string | undefined)[]) =>
   values.map((value) => (value === undefined ? '-' : `${value.length}:${value}`)).join('');
 
+/** A key for all places of a resource in a project. */
+export const resourceText = ({ projectId, resource }: Pick<CachePlace, 'projectId' | 'resource'>) =>
+  `${projectId}\n${resource}`;
+
+/** A key for one place. */
+export const placeText = (place: CachePlace) => `${resourceText(place)}\n${place.variant}`;
+
 // ---- answers
 
 export interface AnswerHead {

@@ -6,6 +6,7 @@
  * follows it, and as soon as it is seen that its answer is not for others (it fails, is a stream, or will not be
  * kept) all are let go to ask for themselves. For a while others like them then do not join in the first place.
  */
+import { placeText, resourceText } from './caching.js';
 import { InFlight, Member } from './in-flight.js';
 import type { CachePlace, CacheSelection, Clock } from './ports.js';
 
@@ -163,11 +164,6 @@ export class Flight {
     else this.handOver();
   }
 }
-
-const resourceText = ({ projectId, resource }: Pick<CachePlace, 'projectId' | 'resource'>) =>
-  `${projectId}\n${resource}`;
-
-const placeText = (place: CachePlace) => `${resourceText(place)}\n${place.variant}`;
 
 export function isSelected({ projectId, resource }: CachePlace, selection: CacheSelection): boolean {
   switch (selection.kind) {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { placeText, resourceText } from '../../core/caching.js';
 import type {
   CachePlace,
   CacheSelection,
@@ -69,7 +70,7 @@ export class MemoryResponseCache implements CacheStore {
   }
 
   #find(place: CachePlace): Found | null {
-    const key = keyOf(place);
+    const key = placeText(place);
     const entry = this.#entries.get(key);
     if (entry === undefined) return null;
     const heldMs = this.#clock.monotonic() - entry.keptAtMs;
@@ -103,9 +104,9 @@ export class MemoryResponseCache implements CacheStore {
       bytes: bytesOf(place, kept),
     };
     shelf.variants.add(place.variant);
-    this.#entries.set(keyOf(place), entry);
+    this.#entries.set(placeText(place), entry);
     // Larger than the whole cache: then it is not taken in, nor disposed of.
-    if (!this.#entries.has(keyOf(place))) this.#takeFrom(shelf, place.variant);
+    if (!this.#entries.has(placeText(place))) this.#takeFrom(shelf, place.variant);
   }
 
   /** HTTP_CACHE_MAX_BYTES may have changed. */
@@ -118,7 +119,7 @@ export class MemoryResponseCache implements CacheStore {
 
   invalidate(projectId: string, resource: string): void {
     if (this.#shelves.size === 0) return;
-    const shelf = this.#shelves.get(shelfKey({ projectId, resource }));
+    const shelf = this.#shelves.get(resourceText({ projectId, resource }));
     if (shelf) this.#remove(shelf);
   }
 
@@ -149,7 +150,7 @@ export class MemoryResponseCache implements CacheStore {
   #remove(shelf: Shelf): number {
     for (const fill of [...shelf.fills]) fill.drop();
     const count = this.#answersOn(shelf);
-    for (const variant of [...shelf.variants]) this.#entries.delete(keyOf({ ...shelf, variant }));
+    for (const variant of [...shelf.variants]) this.#entries.delete(placeText({ ...shelf, variant }));
     return count;
   }
 
@@ -157,13 +158,13 @@ export class MemoryResponseCache implements CacheStore {
   #answersOn(shelf: Shelf): number {
     const now = this.#clock.monotonic();
     return [...shelf.variants].filter((variant) => {
-      const entry = this.#entries.peek(keyOf({ ...shelf, variant }));
+      const entry = this.#entries.peek(placeText({ ...shelf, variant }));
       return entry?.content.kind === 'answer' && now < entry.keptAtMs + entry.keepMs;
     }).length;
   }
 
   #shelfOf(place: CachePlace): Shelf {
-    const key = shelfKey(place);
+    const key = resourceText(place);
     let shelf = this.#shelves.get(key);
     if (!shelf) {
       const { projectId, resource } = place;
@@ -179,7 +180,7 @@ export class MemoryResponseCache implements CacheStore {
   }
 
   #clear(shelf: Shelf): void {
-    if (shelf.variants.size === 0 && shelf.fills.size === 0) this.#shelves.delete(shelfKey(shelf));
+    if (shelf.variants.size === 0 && shelf.fills.size === 0) this.#shelves.delete(resourceText(shelf));
   }
 }
 
@@ -204,10 +205,6 @@ class MemoryFill implements Fill {
     this.on.end();
   }
 }
-
-const shelfKey = ({ projectId, resource }: Pick<CachePlace, 'projectId' | 'resource'>) => `${projectId}\n${resource}`;
-
-const keyOf = ({ projectId, resource, variant }: CachePlace) => `${projectId}\n${resource}\n${variant}`;
 
 function bytesOf({ projectId, resource, variant }: CachePlace, { content }: Kept): number {
   const texts = content.kind === 'answer' ? content.headers : content.names;
