@@ -1,12 +1,48 @@
+import type { AuditRecord } from './audit.js';
+
 /** How a request ended. `ok` includes a provider's 4xx, which is the client's business. */
-export type Outcome =
-  'ok' | 'refused' | 'upstream_error' | 'client_closed' | 'timeout' | 'truncated' | 'revoked' | 'drained';
+export const OUTCOMES = [
+  'ok',
+  'refused',
+  'upstream_error',
+  'client_closed',
+  'timeout',
+  'truncated',
+  'revoked',
+  'drained',
+] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** Model tokens as the provider counted them; null for what it did not say. */
+export interface ModelUsage {
+  promptTokens: number | null;
+  completionTokens: number | null;
+  totalTokens: number | null;
+}
+
+/** What a request and its answer say of themselves, as far as they could be read. */
+export interface AnswerFacts {
+  /** As the provider named it, otherwise as the client asked for it. */
+  model: string | null;
+  /** Null when the provider did not say: unknown is never 0. */
+  usage: ModelUsage | null;
+  /** Only where bodies are captured, decoded and cut. */
+  requestBody: string | null;
+  responseBody: string | null;
+}
 
 /** What is known of a request once it is over: one value for all who keep a record of it, so that they cannot disagree. */
-export interface RequestEnded {
+export interface RequestEnded extends AnswerFacts {
   requestId: string;
+  /** When it ended, in ms since the epoch. */
+  timeMs: number;
   projectId: string | null;
+  /** Null when no token is known for it. */
   tokenId: string | null;
+  /** The token's secret as it may be shown. */
+  obfuscated: string | null;
+  /** Null over a unix socket. */
+  clientIp: string | null;
   method: string;
   /** Without the query, which may hold anything. */
   path: string;
@@ -18,5 +54,20 @@ export interface RequestEnded {
   /** A hit was answered without asking the upstream. */
   cache: 'hit' | 'miss';
   durationMs: number;
+  /** From when it was forwarded until the upstream's answer began; null when none did. */
+  upstreamMs: number | null;
+  /** From its beginning until its answer began; null when none did. */
+  firstByteMs: number | null;
+  /** Of the bodies, as far as they were read and sent. */
+  bytesIn: number;
+  bytesOut: number;
+  /** Answered with an event stream, or joined with the upstream by a WebSocket. */
+  streamed: boolean;
   upstreamRequestId: string | null;
 }
+
+/** Told of each request that is over. It must neither wait nor throw. */
+export type OnEnded = (ended: RequestEnded) => void;
+
+/** What is published: a request that is over, or the record of a change. */
+export type Happening = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: AuditRecord };
