@@ -8,7 +8,7 @@ import { Admission } from './core/admission.js';
 import { WrongAttempts } from './core/attempts.js';
 import { CacheUpkeep } from './core/cache-upkeep.js';
 import { ResponseCache } from './core/cache.js';
-import type { RequestEnded } from './core/events.js';
+import type { OnEnded, RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
 import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
@@ -102,11 +102,11 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   });
   const forwarder = new Forwarder(settings, live, clock);
   const isServing = () => readiness.isDatabaseReady;
-  /** Told of each request on /v1 when it is over. */
+  /** All who keep a record of requests on /v1. */
+  const keepers: OnEnded[] = [(ended) => options.onEnded?.(ended)];
   const onEnded = (ended: RequestEnded, cause: unknown) => {
-    options.onEnded?.(ended);
-    const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
-    log[level]('request ended', cause === undefined ? ended : { ...ended, error: cause });
+    for (const keep of keepers) keep(ended);
+    logEnded(log, ended, cause);
   };
   const rateLimits = new RateLimits({
     live,
@@ -227,6 +227,13 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     },
     stop: () => (stopping ??= stop()),
   };
+}
+
+function logEnded(log: Log, ended: RequestEnded, cause: unknown): void {
+  const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
+  const isPlain = cause === undefined && ended.requestBody === null && ended.responseBody === null;
+  // What clients and the provider say to each other is for whoever asked for it, and a log is read by many.
+  log[level]('request ended', isPlain ? ended : { ...ended, requestBody: null, responseBody: null, error: cause });
 }
 
 async function refuseForeignSchema(migrator: Migrator): Promise<void> {

@@ -5,9 +5,10 @@
 import { QueryTypes, type Sequelize, Transaction } from 'sequelize';
 import type { UmzugStorage } from 'umzug';
 import { firstTables } from './0001-first-tables.js';
+import { auditOrder } from './0002-audit-order.js';
 import type { Migration } from './migration.js';
 
-const MIGRATIONS: readonly Migration[] = [firstTables];
+const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {

@@ -187,20 +187,39 @@ describe('a request on /v1', () => {
   describe('8 afterwards', () => {
     it('leaves one record that names the request, the token and the outcome, and no query', async () => {
       await scene.get(scene.secret, { 'X-Request-ID': 'my-id' });
-      const { durationMs, ...ended } = await scene.onlyEnd();
-      expect(durationMs).to.be.at.least(0);
+      const { durationMs, firstByteMs, upstreamMs, timeMs, bytesOut, ...ended } = await scene.onlyEnd();
+      expect([upstreamMs, firstByteMs, durationMs]).to.satisfy(([upstream, first, whole]: number[]) =>
+        [0, upstream, first, whole].every((ms, i, all) => i === 0 || (ms ?? -1) >= (all[i - 1] ?? 0)),
+      );
+      expect(timeMs).to.be.closeTo(scene.daemon.clock.now(), 10_000);
+      expect(bytesOut).to.be.above(0);
       expect(ended).to.deep.equal({
         requestId: 'my-id',
         projectId: scene.project.id,
         tokenId: scene.token.id,
+        obfuscated: scene.token.obfuscated,
+        clientIp: '127.0.0.1',
         method: 'GET',
         path: '/v1/models',
         status: 200,
         code: null,
         outcome: 'ok',
         cache: 'miss',
+        bytesIn: 0,
+        streamed: false,
         upstreamRequestId: 'req_upstream_1',
+        model: null,
+        usage: null,
+        requestBody: null,
+        responseBody: null,
       });
+    });
+
+    it('names the token of one that is refused, where the token is known', async () => {
+      await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+      await scene.get();
+      const known = { tokenId: scene.token.id, projectId: scene.project.id, obfuscated: scene.token.obfuscated };
+      expect(await scene.onlyEnd()).to.include({ ...known, status: 401, outcome: 'refused', upstreamMs: null });
     });
 
     it('leaves one for a request without a token too, naming none', async () => {

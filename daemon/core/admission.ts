@@ -25,7 +25,7 @@
 import { Account, type Known, Pass } from './account.js';
 import type { Change, Clock, KnownToken, Ledger, Log, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
-import { limitReached, projectInactive, type Refusal, unauthorized, unavailable } from './refusal.js';
+import { limitReached, projectInactive, Refusal, unauthorized, unavailable } from './refusal.js';
 import { Remembered } from './remembered.js';
 import { Settlement } from './settlement.js';
 import { digestOf, isWellFormedSecret } from './token.js';
@@ -107,11 +107,23 @@ export class Admission {
       if (account === undefined) {
         if (this.#remembered.isMissing(digest)) throw unauthorized();
         await this.#read(digest);
-      } else if (this.#check(account)) {
-        return this.#enter(account);
       } else {
-        await this.#settlement.unitsFor(account);
+        const pass = await this.#enterOrWait(account);
+        if (pass) return pass;
       }
+    }
+  }
+
+  /** @returns null when it had to wait, and all is to be checked again. */
+  async #enterOrWait(account: KnownAccount): Promise<Pass | null> {
+    const { tokenId, projectId, known } = account;
+    try {
+      if (this.#check(account)) return this.#enter(account);
+      await this.#settlement.unitsFor(account);
+      return null;
+    } catch (error) {
+      if (error instanceof Refusal) error.subject = { tokenId, projectId, obfuscated: known.token.obfuscated };
+      throw error;
     }
   }
 

@@ -146,7 +146,7 @@ export class WrongAttempts {
       this.#waiting = [];
       try {
         await store.change(async (tx) => {
-          for (const record of batch) await tx.recordAudit(record);
+          for (const record of batch) await tx.record(record);
         });
       } catch (error) {
         const all = [...batch, ...this.#waiting];

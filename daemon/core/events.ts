@@ -21,7 +21,7 @@ export interface ModelUsage {
 }
 
 /** What a request and its answer say of themselves, as far as they could be read. */
-export interface AnswerFacts {
+export interface ContentFacts {
   /** As the provider named it, otherwise as the client asked for it. */
   model: string | null;
   /** Null when the provider did not say: unknown is never 0. */
@@ -31,8 +31,11 @@ export interface AnswerFacts {
   responseBody: string | null;
 }
 
+/** Of what nobody could read. */
+export const NO_CONTENT_FACTS: ContentFacts = { model: null, usage: null, requestBody: null, responseBody: null };
+
 /** What is known of a request once it is over: one value for all who keep a record of it, so that they cannot disagree. */
-export interface RequestEnded extends AnswerFacts {
+export interface RequestEnded extends ContentFacts {
   requestId: string;
   /** When it ended, in ms since the epoch. */
   timeMs: number;

@@ -172,9 +172,18 @@ export interface ChangeTransaction {
   setTokenActive(id: string, isActive: boolean): Promise<void>;
   /** @returns how many tokens were active and are not any more. */
   revokeTokensOf(projectId: string): Promise<number>;
-  /** Must come last: it takes the number that puts this change in its place among all. */
-  recordChange(change: Change, atMs: number): Promise<void>;
-  recordAudit(record: AuditRecord): Promise<void>;
+  /**
+   * Keeps a record, under the number of its place among all. Must come last, several of them in their order: the number belongs to
+   * this transaction until it ends.
+   *
+   * @param change what others must hear of it; nothing of what was refused.
+   */
+  record(record: AuditRecord, change?: Change): Promise<void>;
+}
+
+/** An audit record with its place: the numbers rise in the order of commits, over all instances. */
+export interface CommittedRecord extends AuditRecord {
+  seq: number;
 }
 
 export interface RecordStore {
@@ -185,6 +194,12 @@ export interface RecordStore {
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;
   /** @throws {StoreConflict} when a unique value is taken. @throws {StoreUnavailable} when nothing was changed. */
   change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T>;
+  /** Has `listener` told of records that were committed here, in their order. It must neither wait nor throw. */
+  onCommitted(listener: (records: readonly CommittedRecord[]) => void): void;
+  /** The records that follow a place, the oldest first. */
+  recordsAfter(seq: number, limit: number): Promise<CommittedRecord[]>;
+  /** The place of the last record; 0 where there is none. */
+  lastRecord(): Promise<number>;
 }
 
 // ---- the response cache --------------------------------------------------------------------------------------

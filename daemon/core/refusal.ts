@@ -60,8 +60,17 @@ export interface RefusalDetails {
   rateLimit?: RateLimitState;
 }
 
+/** A token that is known, for the records. */
+export interface KnownSubject {
+  tokenId: string;
+  projectId: string;
+  obfuscated: string;
+}
+
 export class Refusal extends Error {
   override name = 'Refusal';
+  /** The token that was refused, where it is known. */
+  subject: KnownSubject | null = null;
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
   readonly rateLimit: RateLimitState | undefined;

@@ -270,8 +270,7 @@ export class Registry {
         const result = await work(tx);
         begun.push(result.change);
         const now = this.clock.now();
-        await tx.recordAudit(auditRecord(result.audit, caller, 'success', now));
-        await tx.recordChange(result.change, now);
+        await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
         return result;
       });
       this.admission.apply(done.change);

@@ -20,6 +20,6 @@ export class Trail {
 
   #record(subject: AuditSubject, caller: Caller, outcome: AuditRecord['outcome']): Promise<void> {
     const record = auditRecord(subject, caller, outcome, this.clock.now());
-    return reading(this.store.change((tx) => tx.recordAudit(record)));
+    return reading(this.store.change((tx) => tx.record(record)));
   }
 }

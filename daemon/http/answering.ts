@@ -18,13 +18,6 @@ export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 // To copy more costs more than a second piece does.
 const WRITTEN_AS_TEXT = 16 * 1024;
 
-/** When an answer's request came, when it was forwarded, and now: monotonic. */
-export interface Times {
-  startedAtMs: number;
-  forwardedAtMs: number;
-  nowMs: number;
-}
-
 /** What goes out to the client, whichever answer it is, and what the record says of it. */
 export class Answering {
   readonly #delivery: Delivery;
@@ -40,23 +33,28 @@ export class Answering {
   }
 
   /** An upstream's answer begins. @throws when it cannot be passed on. */
-  head(pass: Pass, status: number, rawHeaders: readonly Buffer[], times: Times): void {
-    const { list, upstreamRequestId } = clientResponseHeaders(rawHeaders, {
+  head(pass: Pass, status: number, rawHeaders: readonly Buffer[], nowMs: number): void {
+    const { record } = this;
+    const { startedAtMs, forwardedAtMs } = record;
+    const { list, upstreamRequestId, isEventStream } = clientResponseHeaders(rawHeaders, {
       status,
-      requestId: this.record.requestId,
+      requestId: record.requestId,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
       cors: corsFields(this.cors, this.req),
-      upstreamMs: times.nowMs - times.forwardedAtMs,
-      proxyMs: times.forwardedAtMs - times.startedAtMs,
+      upstreamMs: nowMs - (forwardedAtMs ?? nowMs),
+      proxyMs: (forwardedAtMs ?? nowMs) - startedAtMs,
     });
-    this.record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
+    record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
     this.#delivery.head(status, list);
-    this.record.status = status;
+    record.answeredAtMs = nowMs;
+    record.isStreamed = isEventStream;
+    record.status = status;
   }
 
   /** @returns false when the client takes no more for now. */
   data(piece: Buffer): boolean {
+    this.record.bytesOut += piece.length;
     return this.#delivery.data(piece);
   }
 
@@ -67,10 +65,11 @@ export class Answering {
   }
 
   /** A whole answer out of the cache; a 304 if the client holds just that. */
-  replay(pass: Pass, answer: KeptAnswer, ages: Ages, condition: Condition | null): void {
+  replay(pass: Pass, answer: KeptAnswer, ages: Ages, condition: Condition | null, nowMs: number): void {
     const { req, res, record } = this;
     const status = condition !== null && isHeldBy(condition, answer) ? 304 : answer.status;
     record.isHit = true;
+    record.answeredAtMs = nowMs;
     record.status = status;
     record.answered();
     if (!req.complete) closeGently(req);
@@ -82,9 +81,13 @@ export class Answering {
     });
     res.writeHead(status, headers);
     const { body } = answer;
-    if (status === 304 || req.method === 'HEAD') res.end();
+    if (status === 304 || req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    record.bytesOut = body.length;
     // As a text, byte for byte, Node puts it behind the head and writes once.
-    else if (body.length <= WRITTEN_AS_TEXT) res.end(body.toString('latin1'), 'latin1');
+    if (body.length <= WRITTEN_AS_TEXT) res.end(body.toString('latin1'), 'latin1');
     else res.end(body);
   }
 

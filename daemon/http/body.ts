@@ -44,8 +44,8 @@ export function holdBody(req: IncomingMessage, turns: Turns, onWhole: (body: Buf
   turns.waitForClient();
   req.on('data', (piece: Buffer) => {
     pieces.push(piece);
-    if (req.complete) return;
     turns.received(piece.length);
+    if (req.complete) return;
     turns.waitForClient();
   });
   req.on('end', () => {

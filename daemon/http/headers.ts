@@ -47,6 +47,7 @@ export interface ClientHeaders {
   /** Names and values in turn. */
   list: string[];
   upstreamRequestId: string | null;
+  isEventStream: boolean;
 }
 
 export const EVENT_STREAM = /^text\/event-stream\b/i;
@@ -98,7 +99,7 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
   if (upstreamRequestId !== null) list.push('X-Upstream-Request-ID', upstreamRequestId);
   list.push('Server-Timing', `upstream;dur=${tenths(facts.upstreamMs)}, proxy;dur=${tenths(facts.proxyMs)}`);
   pushOwn(list, facts, vary, isEventStream);
-  return { list, upstreamRequestId };
+  return { list, upstreamRequestId, isEventStream };
 }
 
 /** What is ours to say on every answer with a status of the upstream, forwarded or kept. @param vary ends with a comma, if it is not empty. */

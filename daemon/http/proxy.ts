@@ -23,7 +23,6 @@ import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusa
 import type { Visit, Visitor } from '../core/visit.js';
 import { Answering } from './answering.js';
 import { ClientGone, gatherBody, hasBody, holdBody, isHeld, type RequestBody, streamBody } from './body.js';
-import type { AddressOf } from './client-address.js';
 import type { CorsSettings } from './cors.js';
 import { presentedIn } from './credentials.js';
 import { cut, linger } from './endings.js';
@@ -43,7 +42,6 @@ type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestT
 export interface ProxyOptions extends RecordOptions {
   admission: Admission;
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
-  addressOf: AddressOf;
   /** Null when it is off. */
   cache: ResponseCache | null;
   forwarder: Forwarder;
@@ -100,7 +98,6 @@ class Exchange extends Member implements Receiver, Visitor {
   #visit: Visit | null = null;
   #filling: Filling | null = null;
   #forwarding: Forwarding | null = null;
-  #forwardedAtMs = 0;
   /** What is asked of the upstream, once it is all there. */
   #question: { pass: Pass; fields: RequestFields; body: RequestBody } | null = null;
   /** Out of the cache. */
@@ -130,14 +127,14 @@ class Exchange extends Member implements Receiver, Visitor {
   async run(): Promise<void> {
     try {
       const fields = checkShape(this.req, this.#settings.maxRequestBytes);
-      this.#record.identify(fields.requestId);
+      this.#record.identify(fields);
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       if (this.expectsContinue) checkExpectation(this.req);
       if (this.req.method === 'OPTIONS') {
         this.#answering.options();
         return;
       }
-      const counting = this.#countAddress(fields);
+      const counting = this.#countAddress();
       if (counting) await this.#stay(counting);
       const admitted = this.#admit(fields);
       const pass = admitted instanceof Promise ? await admitted : admitted;
@@ -171,10 +168,9 @@ class Exchange extends Member implements Receiver, Visitor {
     }
   }
 
-  #countAddress({ forwardedFor }: RequestFields): Promise<void> | undefined {
-    const { rateLimits, addressOf } = this.options;
-    // Otherwise it need not be found out.
-    return rateLimits.countsAddresses ? rateLimits.countAddress(addressOf(this.req.socket, forwardedFor)) : undefined;
+  #countAddress(): Promise<void> | undefined {
+    const { rateLimits } = this.options;
+    return rateLimits.countsAddresses ? rateLimits.countAddress(this.#record.clientIp) : undefined;
   }
 
   /** Waits, and goes on only if nothing ended the request meanwhile. */
@@ -288,15 +284,17 @@ class Exchange extends Member implements Receiver, Visitor {
     cache.hits += 1;
     cache.room.send(fresh.answer);
     this.#sent = fresh.answer;
-    this.#answering.replay(pass, fresh.answer, ages, this.#visit?.condition ?? null);
+    const { clock } = this.options;
+    this.#answering.replay(pass, fresh.answer, ages, this.#visit?.condition ?? null, clock.monotonic());
   }
 
   #forward(pass: Pass, fields: RequestFields, body: RequestBody): void {
     const { forwarder, clock, loopMark, admission, cache } = this.options;
     const { requestTimeoutMs } = this.#settings;
     this.#mayHaveChanged = cache !== null && isWrite(this.req);
-    this.#forwardedAtMs = clock.monotonic();
-    this.#turn.waitForUpstream(this.#forwardedAtMs);
+    const nowMs = clock.monotonic();
+    this.#record.forwardedAtMs = nowMs;
+    this.#turn.waitForUpstream(nowMs);
     const headers = upstreamRequestHeaders(fields, {
       upstreamKey: pass.upstreamKey,
       requestId: this.#record.requestId,
@@ -318,8 +316,7 @@ class Exchange extends Member implements Receiver, Visitor {
     if (!pass) throw new Error('an answer without a pass');
     const nowMs = this.options.clock.monotonic();
     this.#turn.waitForUpstream(nowMs);
-    const { startedAtMs } = this.#record;
-    this.#answering.head(pass, status, rawHeaders, { startedAtMs, forwardedAtMs: this.#forwardedAtMs, nowMs });
+    this.#answering.head(pass, status, rawHeaders, nowMs);
     if (this.#mayHaveChanged) {
       this.#mayHaveChanged = false;
       // Before the client hears of it.
@@ -430,6 +427,7 @@ class Exchange extends Member implements Receiver, Visitor {
     if (this.#mayHaveChanged) this.options.cache?.wrote(this.#record.pass?.projectId ?? '', this.req.url ?? '/');
     if (!isSent && this.#record.outcome === 'ok') this.#record.outcome = 'client_closed';
     linger(this.req, this.options.clock);
+    this.#record.bytesIn = this.#turn.receivedBytes;
     this.#record.end();
   }
 }

@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
-import type { Outcome, RequestEnded } from '../core/events.js';
+import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../core/events.js';
 import { withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
-import type { Refusal } from '../core/refusal.js';
+import type { KnownSubject, Refusal } from '../core/refusal.js';
+import type { AddressOf } from './client-address.js';
 import { requestIdOf } from './credentials.js';
+import type { RequestFields } from './fields.js';
 import { codeOf, statusOf } from './problems.js';
 import { pathOf } from './shape.js';
 
@@ -14,6 +16,7 @@ const CLIENT_CLOSED_STATUS = 499;
 
 export interface RecordOptions {
   admission: Pick<Admission, 'finish'>;
+  addressOf: AddressOf;
   clock: Clock;
   /** `cause` is what lies behind a failure, for the log. */
   onEnded: (ended: RequestEnded, cause: unknown) => void;
@@ -31,6 +34,15 @@ export class RequestRecord {
   upstreamRequestId: string | null = null;
   /** Answered from the cache. */
   isHit = false;
+  /** Monotonic; null until it is. */
+  forwardedAtMs: number | null = null;
+  answeredAtMs: number | null = null;
+  bytesIn = 0;
+  bytesOut = 0;
+  isStreamed = false;
+  content: ContentFacts = NO_CONTENT_FACTS;
+  #subject: KnownSubject | null = null;
+  #clientIp: string | null = null;
   #code: string | null = null;
   #requestId: string | null = null;
 
@@ -46,13 +58,19 @@ export class RequestRecord {
     return (this.#requestId ??= requestIdOf(this.req.headers['x-request-id']));
   }
 
-  /** @param presented the field's value, for whoever has it at hand. */
-  identify(presented: string | undefined): void {
-    this.#requestId = requestIdOf(presented);
+  get clientIp(): string | null {
+    return this.#clientIp;
+  }
+
+  /** While the connection is there to be asked. */
+  identify({ requestId, forwardedFor }: Pick<RequestFields, 'requestId' | 'forwardedFor'>): void {
+    this.#requestId = requestIdOf(requestId);
+    this.#clientIp = this.options.addressOf(this.req.socket, forwardedFor);
   }
 
   refused(refusal: Refusal): void {
     this.outcome = outcomeOf(refusal);
+    this.#subject = refusal.subject;
     this.status = statusOf(refusal);
     this.cause = refusal.cause;
     this.#code = codeOf(refusal);
@@ -65,21 +83,34 @@ export class RequestRecord {
 
   /** The request is over. Once. */
   end(): void {
-    const { pass, req, options } = this;
+    const { pass, req, options, startedAtMs, forwardedAtMs, answeredAtMs, content } = this;
     if (pass) options.admission.finish(pass);
+    const subject = pass ?? this.#subject;
     options.onEnded(
       {
         requestId: this.requestId,
-        projectId: pass?.projectId ?? null,
-        tokenId: pass?.tokenId ?? null,
+        timeMs: options.clock.now(),
+        projectId: subject?.projectId ?? null,
+        tokenId: subject?.tokenId ?? null,
+        obfuscated: subject?.obfuscated ?? null,
+        clientIp: this.#clientIp,
         method: req.method ?? '',
         path: withoutSecrets(pathOf(req.url ?? '')),
         status: this.status ?? CLIENT_CLOSED_STATUS,
         code: this.#code,
         outcome: this.outcome ?? 'client_closed',
         cache: this.isHit ? 'hit' : 'miss',
-        durationMs: options.clock.monotonic() - this.startedAtMs,
+        durationMs: options.clock.monotonic() - startedAtMs,
+        upstreamMs: forwardedAtMs === null || answeredAtMs === null ? null : answeredAtMs - forwardedAtMs,
+        firstByteMs: answeredAtMs === null ? null : answeredAtMs - startedAtMs,
+        bytesIn: this.bytesIn,
+        bytesOut: this.bytesOut,
+        streamed: this.isStreamed,
         upstreamRequestId: this.upstreamRequestId,
+        model: content.model,
+        usage: content.usage,
+        requestBody: content.requestBody,
+        responseBody: content.responseBody,
       },
       this.cause,
     );

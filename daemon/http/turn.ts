@@ -14,6 +14,8 @@ export class Turn implements Turns {
   readonly #clock: Clock;
   #patience: Patience | null = null;
   #isClients = false;
+  /** Of the client's body. */
+  receivedBytes = 0;
 
   constructor(
     watches: Watches,
@@ -35,6 +37,7 @@ export class Turn implements Turns {
   }
 
   received(bytes: number): void {
+    this.receivedBytes += bytes;
     this.#patience?.received(bytes);
   }
 

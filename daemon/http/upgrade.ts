@@ -22,7 +22,6 @@ import type { Outcome } from '../core/events.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { REFUSAL_HEADERS } from './answering.js';
-import type { AddressOf } from './client-address.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
 import { bearerOf, type Subprotocols, subprotocolsOf } from './credentials.js';
 import { endGently } from './endings.js';
@@ -42,7 +41,6 @@ type UpgradeSettings = CorsSettings &
 export interface UpgradeOptions extends RecordOptions {
   admission: Admission;
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
-  addressOf: AddressOf;
   /** Its connections to the upstream are counted together with these. */
   connections: Pick<Forwarder, 'reserve' | 'release'>;
   forward: ForwardUpgrade;
@@ -94,7 +92,6 @@ class Upgrade implements UpgradeReceiver {
   #earlyBytes = 0;
   #place: Place | null = null;
   #holdsConnection = false;
-  #forwardedAtMs = 0;
   #request: ClientRequest | null = null;
   /** The upstream's connection, once it is joined with the client's. */
   #upstream: Socket | null = null;
@@ -147,8 +144,9 @@ class Upgrade implements UpgradeReceiver {
       this.socket.on('data', this.#keepEarly);
       this.#keepEarly(early);
       const fields = checkShape(this.req, 0);
+      this.#record.identify(fields);
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
-      await this.#countAddress(fields);
+      await this.#countAddress();
       if (this.#isDecided()) return;
       const pass = await this.#admit(fields);
       if (this.#isDecided()) return;
@@ -167,9 +165,9 @@ class Upgrade implements UpgradeReceiver {
     else this.#refuse(new Refusal('malformed_request', 'too much was sent before the answer to the handshake'));
   };
 
-  async #countAddress({ forwardedFor }: RequestFields): Promise<void> {
-    const { rateLimits, addressOf } = this.options;
-    if (rateLimits.countsAddresses) await rateLimits.countAddress(addressOf(this.req.socket, forwardedFor));
+  async #countAddress(): Promise<void> {
+    const { rateLimits } = this.options;
+    if (rateLimits.countsAddresses) await rateLimits.countAddress(this.#record.clientIp);
   }
 
   async #admit({ authorization }: RequestFields): Promise<Pass> {
@@ -204,7 +202,7 @@ class Upgrade implements UpgradeReceiver {
     if (waiting) await waiting;
     if (pass.ended) throw pass.ended;
     if (this.#isDecided()) return;
-    this.#forwardedAtMs = clock.monotonic();
+    this.#record.forwardedAtMs = clock.monotonic();
     this.#watch.expect(this.#settings.upstreamConnectTimeoutMs, () => {
       this.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
     });
@@ -231,6 +229,7 @@ class Upgrade implements UpgradeReceiver {
     const { socket } = this;
     const headers = handshakeForClient(this.#clientHeaders(answer));
     this.#record.status = 101;
+    this.#record.isStreamed = true;
     this.#res.detachSocket(socket);
     socket.off('data', this.#keepEarly).pause();
     // From here on the client's bytes are the upstream's, those first that came early.
@@ -246,7 +245,8 @@ class Upgrade implements UpgradeReceiver {
     this.#watch.expect(this.#settings.websocketIdleTimeoutMs, () => {
       this.#destroy('timeout');
     });
-    for (const side of [socket, upstream]) side.on('data', this.#onPiece);
+    socket.on('data', this.#onClientPiece);
+    upstream.on('data', this.#onAnswerPiece);
     upstream.on('close', () => {
       endGently(socket, this.options.clock);
     });
@@ -269,11 +269,11 @@ class Upgrade implements UpgradeReceiver {
     this.#record.status = status;
     this.#watch.expect(this.#settings.requestTimeoutMs, this.#onSilence);
     answer.on('data', (piece: Buffer) => {
-      this.#onPiece();
+      this.#onAnswerPiece(piece);
       if (res.write(piece)) return;
       answer.pause();
       res.once('drain', () => {
-        this.#onPiece();
+        this.#watch.touch();
         answer.resume();
       });
     });
@@ -291,15 +291,19 @@ class Upgrade implements UpgradeReceiver {
     const pass = this.#record.pass;
     if (!pass) throw new Error('an answer without a pass');
     const raw = answer.rawHeaders.map((text) => Buffer.from(text, 'latin1'));
+    const { startedAtMs } = this.#record;
+    const nowMs = this.options.clock.monotonic();
+    const forwardedAtMs = this.#record.forwardedAtMs ?? nowMs;
     const { list, upstreamRequestId } = clientResponseHeaders(raw, {
       status: answer.statusCode ?? 0,
       requestId: this.#record.requestId,
-      upstreamMs: this.options.clock.monotonic() - this.#forwardedAtMs,
-      proxyMs: this.#forwardedAtMs - this.#record.startedAtMs,
+      upstreamMs: nowMs - forwardedAtMs,
+      proxyMs: forwardedAtMs - startedAtMs,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
       cors: this.#cors,
     });
+    this.#record.answeredAtMs = nowMs;
     this.#record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
     return list;
   }
@@ -314,7 +318,13 @@ class Upgrade implements UpgradeReceiver {
     }
   }
 
-  readonly #onPiece = () => {
+  readonly #onClientPiece = (piece: Buffer) => {
+    this.#record.bytesIn += piece.length;
+    this.#watch.touch();
+  };
+
+  readonly #onAnswerPiece = (piece: Buffer) => {
+    this.#record.bytesOut += piece.length;
     this.#watch.touch();
   };
 

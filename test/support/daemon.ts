@@ -84,6 +84,7 @@ export async function startDaemon({
     LISTEN_ADDR: '127.0.0.1:0',
     UPSTREAM_BASE_URL: upstream ?? 'http://127.0.0.1:9',
     DATABASE_URL: databasePath,
+    AUDIT_LOG_FILE: join(dir, 'audit.log'),
     SHUTDOWN_DELAY: '0',
     SHUTDOWN_GRACE: '0',
     ...env,

@@ -469,12 +469,13 @@ class World {
       if (row?.reserved !== counted)
         this.#violate(`reserved is ${row?.reserved} when ${counted} are used and nobody lives`);
     }
-    const [found] = await database.select<Record<'changes' | 'last' | 'seq' | 'audits' | 'leases', number>>(
-      `SELECT (SELECT COUNT(*) FROM changes) AS changes, (SELECT MAX(seq) FROM changes) AS last,
+    const [found] = await database.select<Record<'changes' | 'records' | 'last' | 'seq' | 'audits' | 'leases', number>>(
+      `SELECT (SELECT COUNT(*) FROM changes) AS changes, (SELECT COUNT(*) FROM audit) AS records,
+         (SELECT COALESCE(MAX(seq), 0) FROM audit) AS last,
          (SELECT seq FROM change_seq) AS seq, (SELECT COUNT(*) FROM audit WHERE outcome = 'success') AS audits,
          (SELECT COUNT(*) FROM leases) AS leases`,
     );
-    if (!found || found.changes !== found.last || found.last !== found.seq) this.#violate('the changes have gaps');
+    if (!found || found.records !== found.last || found.last !== found.seq) this.#violate('the records have gaps');
     if (found?.changes !== found?.audits) this.#violate('a change without its audit record, or the other way round');
     if ((found?.changes ?? 0) < this.#acknowledged) this.#violate('an acknowledged change left no trace');
     if (found?.leases !== 0) this.#violate('a lease outlived its instance');

@@ -12,8 +12,8 @@ export class AuditSink implements Pick<RecordStore, 'change'> {
 
   async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
     const records: AuditRecord[] = [];
-    const tx: Pick<ChangeTransaction, 'recordAudit'> = {
-      recordAudit(record) {
+    const tx: Pick<ChangeTransaction, 'record'> = {
+      record(record) {
         records.push(record);
         return Promise.resolve();
       },

@@ -2,6 +2,7 @@ import type { AuditRecord } from '../../core/audit.js';
 import type {
   Change,
   ChangeTransaction,
+  CommittedRecord,
   NewProject,
   NewToken,
   PageRequest,
@@ -12,11 +13,14 @@ import type {
 } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
+import { auditColumns, lastRecord, recordsAfter } from './audit.js';
 import type { Bind, Connection, Database } from './database.js';
 import { listProjects, placeOfKey, projectById } from './projects.js';
 import { listTokens, tokenByDigest, tokenById } from './tokens.js';
 
 export class SqlRecords implements RecordStore {
+  readonly #listeners: ((records: readonly CommittedRecord[]) => void)[] = [];
+
   constructor(
     private readonly database: Database,
     private readonly box: SecretBox,
@@ -37,12 +41,34 @@ export class SqlRecords implements RecordStore {
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number) {
     return listTokens(this.database, filter, sort, page, nowMs);
   }
-  change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
-    return this.database.transact((tx) => work(new SqlChange(tx, this.box)));
+  async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
+    let committed: readonly CommittedRecord[] = [];
+    const result = await this.database.transact(async (tx) => {
+      const change = new SqlChange(tx, this.box);
+      const value = await work(change);
+      committed = change.records;
+      return value;
+    });
+    if (committed.length > 0) for (const listener of this.#listeners) listener(committed);
+    return result;
+  }
+
+  onCommitted(listener: (records: readonly CommittedRecord[]) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  recordsAfter(seq: number, limit: number) {
+    return recordsAfter(this.database, seq, limit);
+  }
+
+  lastRecord() {
+    return lastRecord(this.database);
   }
 }
 
 class SqlChange implements ChangeTransaction {
+  readonly records: CommittedRecord[] = [];
+
   constructor(
     private readonly tx: Connection,
     private readonly box: SecretBox,
@@ -122,31 +148,20 @@ class SqlChange implements ChangeTransaction {
     });
   }
 
-  async recordChange(change: Change, atMs: number): Promise<void> {
+  async record(record: AuditRecord, change?: Change): Promise<void> {
     // The row's lock is held until COMMIT: the numbers are gapless and in the order of commits.
     await this.tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
-    await this.tx.execute(
-      `INSERT INTO changes (seq, kind, project_id, token_id, changed_at)
-       SELECT seq, $kind, $projectId, $tokenId, $atMs FROM change_seq WHERE id = 1`,
-      { kind: change.kind, projectId: change.projectId, tokenId: change.tokenId, atMs },
-    );
-  }
-
-  async recordAudit(record: AuditRecord): Promise<void> {
-    await this.#insert('audit', {
-      id: record.id,
-      recorded_at: record.timeMs,
-      action: record.action,
-      actor: record.actor,
-      outcome: record.outcome,
-      project_id: record.projectId,
-      token_id: record.tokenId,
-      obfuscated: record.obfuscated,
-      request_id: record.requestId,
-      client_ip: record.clientIp,
-      reason: record.reason,
-      count: record.count,
-      details: record.details && JSON.stringify(record.details),
+    const [place] = await this.tx.select<{ seq: number | string }>('SELECT seq FROM change_seq WHERE id = 1');
+    const seq = Number(place?.seq);
+    await this.#insert('audit', auditColumns({ ...record, seq }));
+    this.records.push({ ...record, seq });
+    if (!change) return;
+    await this.#insert('changes', {
+      seq,
+      kind: change.kind,
+      project_id: change.projectId,
+      token_id: change.tokenId,
+      changed_at: record.timeMs,
     });
   }
 

@@ -1,0 +1,72 @@
+import type { AuditRecord } from '../../core/audit.js';
+import type { CommittedRecord } from '../../core/ports.js';
+import type { Bind, Reader } from './database.js';
+
+interface AuditRow {
+  seq: number | string;
+  id: string;
+  recorded_at: number | string;
+  action: string;
+  actor: string;
+  outcome: string;
+  project_id: string | null;
+  token_id: string | null;
+  obfuscated: string | null;
+  request_id: string | null;
+  client_ip: string | null;
+  reason: string | null;
+  count: number | string | null;
+  details: string | null;
+}
+
+const COLUMNS =
+  'seq, id, recorded_at, action, actor, outcome, project_id, token_id, obfuscated, request_id, client_ip, reason, count, details';
+
+export const auditColumns = (record: CommittedRecord): Bind => ({
+  seq: record.seq,
+  id: record.id,
+  recorded_at: record.timeMs,
+  action: record.action,
+  actor: record.actor,
+  outcome: record.outcome,
+  project_id: record.projectId,
+  token_id: record.tokenId,
+  obfuscated: record.obfuscated,
+  request_id: record.requestId,
+  client_ip: record.clientIp,
+  reason: record.reason,
+  count: record.count,
+  details: record.details && JSON.stringify(record.details),
+});
+
+function recordOf(row: AuditRow): CommittedRecord {
+  return {
+    seq: Number(row.seq),
+    id: row.id,
+    timeMs: Number(row.recorded_at),
+    action: row.action as AuditRecord['action'],
+    actor: row.actor as AuditRecord['actor'],
+    outcome: row.outcome as AuditRecord['outcome'],
+    projectId: row.project_id,
+    tokenId: row.token_id,
+    obfuscated: row.obfuscated,
+    requestId: row.request_id,
+    clientIp: row.client_ip,
+    reason: row.reason,
+    count: row.count === null ? null : Number(row.count),
+    details: row.details === null ? null : (JSON.parse(row.details) as Record<string, unknown>),
+  };
+}
+
+export async function recordsAfter(on: Reader, seq: number, limit: number): Promise<CommittedRecord[]> {
+  const rows = await on.select<AuditRow>(
+    `SELECT ${COLUMNS} FROM audit WHERE seq > $seq ORDER BY seq LIMIT ${Math.trunc(limit)}`,
+    { seq },
+  );
+  return rows.map(recordOf);
+}
+
+export async function lastRecord(on: Reader): Promise<number> {
+  const [row] = await on.select<{ seq: number | string | null }>('SELECT MAX(seq) AS seq FROM audit');
+  return Number(row?.seq ?? 0);
+}
