@@ -22,8 +22,8 @@ export class Unauthorized extends Error {
 }
 
 export interface Backend {
-  /** How many events, and how many bytes of them, it takes at once. */
-  readonly batch: { mostEvents: number; mostBytes: number };
+  /** How many events, and how many bytes of them, it takes at once, and how long the first waits for more; by default not at all. */
+  readonly batch: { mostEvents: number; mostBytes: number; gatherMs?: number };
   /**
    * Delivers. Resolves when the back end has answered for all of them, and never rejects but with `Unauthorized`: what went
    * wrong is each event's verdict. Text of the back end is never part of a verdict: `why` is a constant or a status.
