@@ -27,18 +27,6 @@ import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
 import { openSharedStores, type SharedStores } from './store/shared.js';
 
-export const realClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  after(ms, action) {
-    const timer = setTimeout(action, ms);
-    timer.unref();
-    return () => {
-      clearTimeout(timer);
-    };
-  },
-};
-
 export interface ComposeOptions {
   settings: Settings;
   log: Log;

@@ -1,14 +1,14 @@
 /** `llmp daemon`: read the settings, compose, listen, stop on a signal. */
 import type { Server } from 'node:http';
-import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { reloaded } from '../config/reload.js';
 import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError } from '../config/settings.js';
 import { readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
-import { type Daemon, realClock, startDaemon } from './compose.js';
-import type { Log } from './core/ports.js';
-import { type AdjustableLog, createLog, maskText } from './log.js';
+import { realClock } from './clock.js';
+import { type Daemon, startDaemon } from './compose.js';
+import { complain, EXIT, nextCrash, nextSignal } from './ending.js';
+import { type AdjustableLog, createLog } from './log.js';
 
 export interface DaemonOptions {
   /** Settings in a file; the real environment wins over it. */
@@ -18,9 +18,6 @@ export interface DaemonOptions {
   /** Only show the settings in force. */
   printConfig?: boolean;
 }
-
-// sysexits.h, as operator-facing documentation lists them.
-const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78, hangUp: 129 };
 
 /** @returns the process's exit code, once the daemon has ended. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
@@ -82,7 +79,7 @@ async function serve(read: () => Loaded): Promise<number> {
   for (const warning of warnings) log.warn(warning);
 
   const crashed = nextCrash(log);
-  const signalled = nextSignal();
+  const signalled = nextSignal((code) => process.exit(code));
   const starting = startDaemon({ settings, log, clock: realClock, version: readVersion() });
   reloadOnHangUp({ starting, log, loaded, read });
   const daemon = await starting;
@@ -142,62 +139,4 @@ function addressOf(server: Server): string | null {
   const address = server.address();
   if (address === null || typeof address === 'string') return address;
   return `${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
-}
-
-// At a terminal one ^C arrives twice: from the terminal, and passed on by npm.
-const SAME_KEYPRESS_MS = 200;
-
-/** 0 at the first signal, `hangUp` when the terminal is gone; a second one does not wait. */
-function nextSignal(): Promise<number> {
-  return new Promise((resolve) => {
-    let firstAtMs: number | null = null;
-    // A terminal that is gone does not come back: what makes a service reload ends a daemon that was started there.
-    const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
-    process.on('SIGHUP', () => {
-      if (terminals.some((descriptor) => !isatty(descriptor))) resolve(EXIT.hangUp);
-    });
-    for (const [signal, forcedExit] of [
-      ['SIGTERM', 143],
-      ['SIGINT', 130],
-    ] as const) {
-      process.on(signal, () => {
-        const nowMs = performance.now();
-        firstAtMs ??= nowMs;
-        if (nowMs - firstAtMs > SAME_KEYPRESS_MS) process.exit(forcedExit);
-        resolve(0);
-      });
-    }
-  });
-}
-
-/** After an error nobody expected nothing in memory can be trusted: finish what is in flight, and end. */
-function nextCrash(log: Log): Promise<number> {
-  return new Promise((resolve) => {
-    const crash = (error: unknown) => {
-      log.error('unexpected error, stopping', { error });
-      resolve(1);
-    };
-    process.once('uncaughtException', crash);
-    process.once('unhandledRejection', crash);
-  });
-}
-
-const PERMISSION = new Set(['EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY']);
-
-/** Says on stderr why the daemon does not run. */
-function complain(error: unknown): number {
-  if (error instanceof SettingsError) {
-    for (const problem of error.problems) process.stderr.write(`llmp: ${problem}\n`);
-    return EXIT.configuration;
-  }
-  const code = codeOf(error);
-  // A driver's words can hold the connection string, and with it a password.
-  process.stderr.write(`llmp: ${maskText(error instanceof Error ? error.message : String(error))}\n`);
-  if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
-  return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
-}
-
-function codeOf(error: unknown): string {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' ? code : '';
 }

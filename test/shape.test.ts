@@ -23,8 +23,20 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     folders: ['daemon/ops', 'daemon/core', 'daemon/store', 'config', 'migrations'],
     packages: [],
   },
+  'daemon/dispatcher': {
+    folders: [
+      'daemon/dispatcher',
+      'daemon/core',
+      'daemon/store',
+      'daemon/clock',
+      'daemon/ending',
+      'daemon/log',
+      'config',
+    ],
+    packages: ['undici', 'prom-client', 'ioredis'],
+  },
   'daemon/demo': {
-    folders: ['daemon/demo', 'daemon/compose', 'daemon/core', 'config'],
+    folders: ['daemon/demo', 'daemon/compose', 'daemon/clock', 'daemon/core', 'config'],
     packages: ['ws'],
   },
   cli: {
@@ -34,7 +46,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
 };
 
 /** What a CLI command may load when it runs, never at its start. */
-const LOADED_WHEN_RUN = /^daemon\/(?:main|ops\/[\w-]+|demo\/demo)\.js$/;
+const LOADED_WHEN_RUN = /^daemon\/(?:main|dispatcher\/main|ops\/[\w-]+|demo\/demo)\.js$/;
 
 interface Import {
   file: string;

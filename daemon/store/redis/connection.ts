@@ -107,7 +107,8 @@ export class RedisConnection {
 
   /** Begins to connect, and goes on until it is closed. Resolves, in half a second or so, when the first try is over, good or not. */
   async open(): Promise<void> {
-    const client = this.#newClient();
+    const { address, commandMs = COMMAND_MS } = this.#options;
+    const client = newClient(address, { commandMs });
     this.#client = client;
     try {
       const runId = await this.#greet(client);
@@ -215,32 +216,6 @@ export class RedisConnection {
     });
   }
 
-  #newClient(): Redis {
-    const { address, commandMs = COMMAND_MS } = this.#options;
-    const { host, port, database, username, password, isEncrypted } = address;
-    return new Redis({
-      host,
-      port,
-      db: database,
-      ...(username !== undefined && { username }),
-      ...(password !== undefined && { password }),
-      ...(isEncrypted && { tls: {} }),
-      lazyConnect: true,
-      retryStrategy: null,
-      enableOfflineQueue: false,
-      enableAutoPipelining: false,
-      maxRetriesPerRequest: 0,
-      autoResendUnfulfilledCommands: false,
-      enableReadyCheck: false,
-      connectTimeout: CONNECT_MS,
-      commandTimeout: commandMs,
-      disconnectTimeout: 1,
-      protocol: 2,
-      connectionName: 'llmp',
-      disableClientInfo: true,
-    });
-  }
-
   /** @returns the server's run id, if it tells. @throws when it cannot serve. */
   async #greet(client: Redis): Promise<string | null> {
     const broken = new Promise<never>((_resolve, reject) => {
@@ -275,6 +250,36 @@ export class RedisConnection {
     this.#toldOfRefusalAtMs = nowMs;
     log.warn('Redis refuses commands', { reason: message });
   }
+}
+
+/**
+ * One connection, that is not made yet, and is not made again by itself. Nothing waits for it, and nothing is sent twice.
+ *
+ * @param commandMs how long a command may take.
+ */
+export function newClient(address: RedisAddress, { commandMs }: { commandMs: number }): Redis {
+  const { host, port, database, username, password, isEncrypted } = address;
+  return new Redis({
+    host,
+    port,
+    db: database,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(isEncrypted && { tls: {} }),
+    lazyConnect: true,
+    retryStrategy: null,
+    enableOfflineQueue: false,
+    enableAutoPipelining: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    enableReadyCheck: false,
+    connectTimeout: CONNECT_MS,
+    commandTimeout: commandMs,
+    disconnectTimeout: 1,
+    protocol: 2,
+    connectionName: 'llmp',
+    disableClientInfo: true,
+  });
 }
 
 function execute(client: Redis, { name, lua, keepsOrder }: Script, args: readonly Argument[]): Promise<unknown> {

@@ -1,0 +1,66 @@
+/** How a process that serves comes to its end, and what it says of it. */
+import { isatty } from 'node:tty';
+import { SettingsError } from '../config/settings.js';
+import type { Log } from './core/ports.js';
+import { maskText } from './log.js';
+
+// sysexits.h, as operator-facing documentation lists them.
+export const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78, hangUp: 129 };
+
+// At a terminal one ^C arrives twice: from the terminal, and passed on by npm.
+const SAME_KEYPRESS_MS = 200;
+
+/** @returns 0 at the first signal, `hangUp` when the terminal is gone. @param exit ends the process: a second signal does not wait. */
+export function nextSignal(exit: (code: number) => void): Promise<number> {
+  return new Promise((resolve) => {
+    let firstAtMs: number | null = null;
+    // A terminal that is gone does not come back: what makes a service reload ends a daemon that was started there.
+    const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+    process.on('SIGHUP', () => {
+      if (terminals.some((descriptor) => !isatty(descriptor))) resolve(EXIT.hangUp);
+    });
+    for (const [signal, forcedExit] of [
+      ['SIGTERM', 143],
+      ['SIGINT', 130],
+    ] as const) {
+      process.on(signal, () => {
+        const nowMs = performance.now();
+        firstAtMs ??= nowMs;
+        if (nowMs - firstAtMs > SAME_KEYPRESS_MS) exit(forcedExit);
+        resolve(0);
+      });
+    }
+  });
+}
+
+/** After an error nobody expected nothing in memory can be trusted: finish what is in flight, and end. */
+export function nextCrash(log: Log): Promise<number> {
+  return new Promise((resolve) => {
+    const crash = (error: unknown) => {
+      log.error('unexpected error, stopping', { error });
+      resolve(1);
+    };
+    process.once('uncaughtException', crash);
+    process.once('unhandledRejection', crash);
+  });
+}
+
+const PERMISSION = new Set(['EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY']);
+
+/** Says on stderr why the process does not run. @returns its exit code. */
+export function complain(error: unknown): number {
+  if (error instanceof SettingsError) {
+    for (const problem of error.problems) process.stderr.write(`llmp: ${problem}\n`);
+    return EXIT.configuration;
+  }
+  const code = codeOf(error);
+  // A driver's words can hold the connection string, and with it a password.
+  process.stderr.write(`llmp: ${maskText(error instanceof Error ? error.message : String(error))}\n`);
+  if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
+  return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
+}
+
+function codeOf(error: unknown): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : '';
+}
