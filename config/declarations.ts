@@ -310,29 +310,26 @@ const dispatcher = {
     'DISPATCHER_SERVICE',
     oneOf('file', 'lunary', 'helicone', 'otlp', 'webhook'),
     'file',
-    'What events are forwarded to.',
-    'hasNoEffectYet',
+    'What `llmp dispatcher` forwards events to.',
   ),
-  dispatcherEndpoint: optional(
+  dispatcherEndpoint: setting<string | undefined>(
     'DISPATCHER_ENDPOINT',
     fileOrUrl,
+    derived.dispatcherEndpoint,
     'Where it is: the path of a file for file, a URL for the others.',
-    'hasNoEffectYet',
   ),
-  dispatcherApiKey: optional('DISPATCHER_API_KEY', credential, 'The credential for it.', 'isSecret', 'hasNoEffectYet'),
+  dispatcherApiKey: optional('DISPATCHER_API_KEY', credential, 'The credential for it.', 'isSecret'),
   dispatcherClaimIdleMs: setting(
     'DISPATCHER_CLAIM_IDLE',
     duration(),
     '60s',
-    "When another dispatcher's pending event is taken over.",
-    'hasNoEffectYet',
+    'When the event that another dispatcher took and does not answer for is taken over.',
   ),
   dispatcherListenAddress: setting(
     'DISPATCHER_LISTEN_ADDR',
     listenAddress,
     '127.0.0.1:8082',
-    "Where the dispatcher's own /live, /ready and /metrics are.",
-    'hasNoEffectYet',
+    "Where the dispatcher's own /live, /ready and /metrics are. Two dispatchers on one machine need one each.",
   ),
 };
 

@@ -5,8 +5,8 @@ import type { Environment } from './sources.js';
 export interface DerivedDefault {
   /** What the documentation says in its place. */
   says: string;
-  /** As it would be written. */
-  of: (around: Surroundings) => string;
+  /** As it would be written; undefined: none. */
+  of: (around: Surroundings) => string | undefined;
 }
 
 export interface Surroundings {
@@ -28,11 +28,11 @@ export const databaseUrl: DerivedDefault = {
   },
 };
 
-const auditFolder = ({ env }: Surroundings) => systemdFolder(env.LOGS_DIRECTORY) ?? './data';
+const logsFolder = ({ env }: Surroundings) => systemdFolder(env.LOGS_DIRECTORY) ?? './data';
 
 export const auditLogFile: DerivedDefault = {
   says: './data/audit.log; under systemd $LOGS_DIRECTORY/audit.log',
-  of: (around) => `${auditFolder(around)}/audit.log`,
+  of: (around) => `${logsFolder(around)}/audit.log`,
 };
 
 /** Without an AUDIT_LOG_FILE to stand beside it goes where that would be: turning off one must not turn off the other. */
@@ -40,7 +40,7 @@ export const auditUseLogFile: DerivedDefault = {
   says: 'audit-use.log beside AUDIT_LOG_FILE',
   of: (around) => {
     const beside = around.textOf('AUDIT_LOG_FILE');
-    return `${beside ? dirname(beside) : auditFolder(around)}/audit-use.log`;
+    return `${beside ? dirname(beside) : logsFolder(around)}/audit-use.log`;
   },
 };
 
@@ -52,6 +52,16 @@ export const cacheBackend: DerivedDefault = {
 export const eventBus: DerivedDefault = {
   says: 'redis-streams with REDIS_ADDR, else in-memory',
   of: ({ textOf }) => (textOf('REDIS_ADDR') === undefined ? 'in-memory' : 'redis-streams'),
+};
+
+/** Where each service is if nothing else is said. */
+const ENDPOINTS: Readonly<Record<string, (around: Surroundings) => string>> = {
+  file: (around) => `${logsFolder(around)}/events.jsonl`,
+};
+
+export const dispatcherEndpoint: DerivedDefault = {
+  says: 'for file ./data/events.jsonl, under systemd $LOGS_DIRECTORY/events.jsonl',
+  of: (around) => ENDPOINTS[around.textOf('DISPATCHER_SERVICE') ?? '']?.(around),
 };
 
 export const logFormat: DerivedDefault = {

@@ -90,8 +90,23 @@ export function readSettings<Wanted extends Key>(sources: Sources, keys: readonl
   return settings as Pick<Settings, Wanted>;
 }
 
+/**
+ * Reads those settings that another process than the daemon runs with, and checks them as the daemon's are.
+ *
+ * @throws {SettingsError} with all problems of these at once.
+ */
+export function loadPart<Wanted extends Key>(
+  sources: Sources,
+  keys: readonly Wanted[],
+): Omit<Loaded, 'settings'> & { settings: Pick<Settings, Wanted> } {
+  const { settings, found, problems } = readEach(keys, sources);
+  const all = [...problems, ...problemsBetween(settings), ...problemsAround(sources)];
+  if (all.length > 0) throw new SettingsError(all);
+  return { settings: settings as Pick<Settings, Wanted>, found, warnings: warningsOf(settings, found, sources) };
+}
+
 /** The values that must be shown nowhere, as they were written. */
-export function secretsOf({ found }: Loaded): string[] {
+export function secretsOf({ found }: Pick<Loaded, 'found'>): string[] {
   return [...found].flatMap(([key, { text }]) => (DECLARED[key].isSecret ? text : []));
 }
 
@@ -140,7 +155,7 @@ function find(declared: Setting<unknown>, sources: Sources): Found | undefined {
     return other && find(other, sources)?.text;
   };
   const text = fallback.of({ env: sources.env, isTerminal: sources.isTerminal ?? false, textOf });
-  return { text, origin: 'default' };
+  return text === undefined ? undefined : { text, origin: 'default' };
 }
 
 function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: string): unknown {

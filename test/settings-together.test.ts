@@ -130,10 +130,12 @@ describe('DB_DRIVER', () => {
 
 describe('a warning', () => {
   it('names in one line the settings whose feature is not in this release, when they are set', () => {
-    expect(warningsWith({ ENABLE_METRICS: 'true', USAGE_RETENTION: '1h', DISPATCHER_SERVICE: 'file' })).to.deep.equal([
-      'DISPATCHER_SERVICE, USAGE_RETENTION, ENABLE_METRICS have no effect in this release',
+    expect(warningsWith({ ADMIN_UI_ENABLED: 'true', DATABASE_POOL_SIZE: '1' })).to.deep.equal([
+      'DATABASE_POOL_SIZE, ADMIN_UI_ENABLED have no effect in this release',
     ]);
-    expect(warningsWith({ ENABLE_METRICS: 'true' })).to.deep.equal(['ENABLE_METRICS has no effect in this release']);
+    expect(warningsWith({ ADMIN_UI_ENABLED: 'true' })).to.deep.equal([
+      'ADMIN_UI_ENABLED has no effect in this release',
+    ]);
   });
 
   it('is given when TRUSTED_PROXIES trusts everybody', () => {

@@ -63,7 +63,7 @@ describe('settings', () => {
       redisStreamKey: 'llmp:events',
       redisStreamMaxLength: 100_000,
       dispatcherService: 'file',
-      dispatcherEndpoint: undefined,
+      dispatcherEndpoint: './data/events.jsonl',
       dispatcherApiKey: undefined,
       dispatcherClaimIdleMs: 60_000,
       dispatcherListenAddress: { host: '127.0.0.1', port: 8082 },

@@ -1,0 +1,43 @@
+/** The settings that a dispatcher runs with. The daemon's others, its management token among them, are none of its business. */
+import { loadPart, type Settings, SettingsError } from '../../config/settings.js';
+import type { Sources } from '../../config/sources.js';
+
+const KEYS = [
+  'redisAddress',
+  'redisDatabase',
+  'redisUsername',
+  'redisPassword',
+  'redisTls',
+  'eventBus',
+  'redisStreamKey',
+  'redisStreamMaxLength',
+  'dispatcherService',
+  'dispatcherEndpoint',
+  'dispatcherApiKey',
+  'dispatcherClaimIdleMs',
+  'dispatcherListenAddress',
+  'logLevel',
+  'logFormat',
+  'shutdownGraceMs',
+] as const satisfies readonly (keyof Settings)[];
+
+export type DispatcherSettings = Pick<Settings, (typeof KEYS)[number]> & { dispatcherEndpoint: string };
+
+/** @throws {SettingsError} with all problems at once. */
+export function loadDispatcherSettings(sources: Sources) {
+  const loaded = loadPart(sources, KEYS);
+  const { eventBus, redisAddress, dispatcherService, dispatcherEndpoint } = loaded.settings;
+  const problems: string[] = [];
+  // The bus follows REDIS_ADDR, unless it is set: what is missing is named before what follows from it.
+  if (!redisAddress) problems.push('REDIS_ADDR is required: the dispatcher reads events from Redis');
+  if (eventBus !== 'redis-streams' && (redisAddress || loaded.found.get('eventBus')?.origin !== 'default')) {
+    problems.push(
+      `LLM_PROXY_EVENT_BUS=${eventBus} leaves nothing to dispatch; it must be redis-streams here and for the daemon`,
+    );
+  }
+  if (dispatcherEndpoint === undefined) {
+    problems.push(`DISPATCHER_ENDPOINT is required with DISPATCHER_SERVICE=${dispatcherService}`);
+  }
+  if (problems.length > 0 || dispatcherEndpoint === undefined) throw new SettingsError(problems);
+  return { ...loaded, settings: { ...loaded.settings, dispatcherEndpoint } satisfies DispatcherSettings };
+}
