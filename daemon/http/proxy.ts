@@ -11,6 +11,7 @@
  *   8 afterwards   one RequestEnded value for all who keep a record
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
@@ -31,7 +32,7 @@ import { Filling } from './filling.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { upstreamRequestHeaders } from './headers.js';
 import { asRefusal } from './problems.js';
-import { type RecordOptions, RequestRecord } from './record.js';
+import { type RecordOptions, recordUnread, RequestRecord, type Unread } from './record.js';
 import { isSoughtByBody, isWrite, LARGEST_LOOKED_UP, visitTo } from './seeking.js';
 import { checkExpectation, checkShape } from './shape.js';
 import { Turn } from './turn.js';
@@ -62,6 +63,8 @@ export interface Proxy {
   handle: ProxyHandler;
   /** Refuses the request of a response not begun. @returns false when it is none of the proxy's. */
   refuse(res: ServerResponse, refusal: Refusal): boolean;
+  /** Leaves a record of what was refused before there was a request. */
+  recordUnread(socket: Socket, refusal: Refusal, unread: Unread): void;
   /** Ends whatever is in flight. */
   cutAll(): void;
 }
@@ -79,6 +82,9 @@ export function createProxy(options: ProxyOptions): Proxy {
       const exchange = inFlight.all().find((each) => each.answers(res));
       exchange?.refuse(refusal);
       return exchange !== undefined;
+    },
+    recordUnread(socket, refusal, unread) {
+      recordUnread(options, socket, refusal, unread);
     },
     cutAll() {
       for (const exchange of inFlight.all()) exchange.drain();

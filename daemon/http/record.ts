@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../core/events.js';
@@ -115,6 +116,39 @@ export class RequestRecord {
       this.cause,
     );
   }
+}
+
+/** As much as is known of a request that the parser gave up, and of CONNECT. */
+export interface Unread {
+  /** Empty where it is not known. */
+  method: string;
+  requestId: string;
+}
+
+/** What was refused before there was a request to be carried. */
+export function recordUnread(options: RecordOptions, socket: Socket, refusal: Refusal, unread: Unread): void {
+  const ended: RequestEnded = {
+    ...unread,
+    timeMs: options.clock.now(),
+    projectId: null,
+    tokenId: null,
+    obfuscated: null,
+    clientIp: options.addressOf(socket, undefined),
+    path: '',
+    status: statusOf(refusal),
+    code: codeOf(refusal),
+    outcome: outcomeOf(refusal),
+    cache: 'miss',
+    durationMs: 0,
+    upstreamMs: null,
+    firstByteMs: null,
+    bytesIn: 0,
+    bytesOut: 0,
+    streamed: false,
+    upstreamRequestId: null,
+    ...NO_CONTENT_FACTS,
+  };
+  options.onEnded(ended, refusal.cause);
 }
 
 function outcomeOf(refusal: Refusal): Outcome {

@@ -17,7 +17,7 @@ import { serveWithoutUpgrade } from './without-upgrade.js';
 
 export interface ServerOptions {
   /** Null where /v1 is not served. */
-  proxy: Pick<Proxy, 'handle' | 'refuse'> | null;
+  proxy: Pick<Proxy, 'handle' | 'refuse' | 'recordUnread'> | null;
   /** Null where there is no proxy. */
   upgrades: Pick<Upgrades, 'handle'> | null;
   app: RequestListener;

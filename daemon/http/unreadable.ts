@@ -9,14 +9,20 @@ import { requestIdOf } from './credentials.js';
 import { cut, isLingering, linger, LINGER_MS } from './endings.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
 import type { Proxy } from './proxy.js';
+import type { Unread } from './record.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 /** With the response that goes out on it, or will. */
 export type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
 
-export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse'> | null, clock: Clock): void {
+export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse' | 'recordUnread'> | null, clock: Clock): void {
   const unreadable = new WeakSet<Duplex>();
+
+  const endUnread = (socket: Duplex, refusal: Refusal, unread: Unread) => {
+    proxy?.recordUnread(socket as Socket, refusal, unread);
+    endWithProblem(socket, refusal, unread.requestId, clock);
+  };
 
   /** Answers go out in the order of their requests: those to the requests before the unreadable one come first. */
   const refuseInTurn = (socket: ServedSocket, refusal: Refusal) => {
@@ -24,7 +30,7 @@ export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse'> | 
     // It ends anyway, or it is the rest of an answered request that is broken: a second answer would be taken for another request's.
     if (!socket.writable || isLingering(socket) || (current?.writableEnded && !current.req.complete)) return;
     if (!current) {
-      endWithProblem(socket, refusal, requestIdOf(undefined), clock);
+      endUnread(socket, refusal, { method: '', requestId: requestIdOf(undefined) });
     } else if (current.req.complete) {
       current.once('close', () => {
         refuseInTurn(socket, refusal);
@@ -53,7 +59,7 @@ export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse'> | 
     socket.resume();
     // Its answer would overtake those of the requests before it, which Node carries on no further than their next pause.
     if ((socket as ServedSocket)._httpMessage) socket.destroy();
-    else endWithProblem(socket, methodNotAllowed(), requestIdOf(req.headers['x-request-id']), clock);
+    else endUnread(socket, methodNotAllowed(), { method: 'CONNECT', requestId: requestIdOf(req.headers['x-request-id']) });
   });
 }
 

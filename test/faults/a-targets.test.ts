@@ -132,6 +132,14 @@ describe('A: targets and methods', () => {
     await client.closed;
     expect(client.pending.toString()).to.equal('');
     await stage.expectNothingSpent();
+    const record = { method: 'CONNECT', path: '', status: 405, outcome: 'refused', code: 'method_not_allowed' };
+    expect(await stage.onlyEnd()).to.include({ ...record, clientIp: '127.0.0.1' });
+  });
+
+  it('A09 what the parser gives up leaves a record like any other refusal', async () => {
+    await stage.ask('GET /v1/models HTTP/1.1\r\nHost: a\r\nbroken line\r\n\r\n');
+    const record = { method: '', path: '', status: 400, outcome: 'refused', code: 'malformed_request' };
+    expect(await stage.onlyEnd()).to.include({ ...record, tokenId: null, clientIp: '127.0.0.1' });
   });
 
   it('A28 A29 a 405 names the methods there are', async () => {
