@@ -15,6 +15,7 @@ import { Registry } from './core/registry.js';
 import { drain } from './drain.js';
 import { createApp } from './http/app.js';
 import { addressesBehind } from './http/client-address.js';
+import { EventStreams } from './http/event-stream.js';
 import { Forwarder } from './http/forward.js';
 import { createProxy, type Proxy } from './http/proxy.js';
 import type { ManageOptions } from './http/manage.js';
@@ -129,6 +130,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     onEnded,
   });
   const attempts = new WrongAttempts({ store: stores.records, clock, log });
+  const streams = new EventStreams(clock);
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
     attempts,
@@ -136,6 +138,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     registry,
     cacheUpkeep,
     migrations: { status: () => migrator.status(), up: migrateUp },
+    streams,
     version,
     clock,
     live,
@@ -197,6 +200,9 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
       clock,
       log,
       settings,
+      endStreams: () => {
+        streams.end();
+      },
       cutAll: () => {
         proxy.cutAll();
         upgrades.cutAll();

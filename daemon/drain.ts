@@ -11,6 +11,8 @@ export interface DrainOptions {
   clock: Clock;
   log: Log;
   settings: Pick<Settings, 'shutdownDelayMs' | 'shutdownGraceMs'>;
+  /** Ends the answers that would go on as long as their clients want. */
+  endStreams: () => void;
   /** Ends what is still in flight when the time is up. */
   cutAll: () => void;
 }
@@ -19,12 +21,21 @@ export interface DrainOptions {
  * Takes the daemon out of service: `/ready` says so at once, it goes on accepting for a moment so that load
  * balancers notice, then it stops listening and lets what is in flight finish, as long as the grace lasts.
  */
-export async function drain({ servers, readiness, clock, log, settings, cutAll }: DrainOptions): Promise<void> {
+export async function drain({
+  servers,
+  readiness,
+  clock,
+  log,
+  settings,
+  endStreams,
+  cutAll,
+}: DrainOptions): Promise<void> {
   readiness.isDraining = true;
   log.info('draining');
   await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve));
 
   const closed = Promise.all(servers.map(closedOf));
+  endStreams(); // Not before: who comes back at once is to find another instance.
   // Again and again: an answer that began before has promised to keep its connection, which is idle once it ends.
   let cancelSweep: () => void = () => undefined;
   const sweep = () => {

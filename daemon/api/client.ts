@@ -1,5 +1,6 @@
 import type {
   CachePurge,
+  EventQuery,
   FrontEnd,
   ProjectCreate,
   ProjectPatch,
@@ -8,6 +9,7 @@ import type {
   TokenQuery,
   WireCache,
   WireCachePurged,
+  WireEvent,
   WireMessage,
   WireMigrations,
   WireProblem,
@@ -16,6 +18,10 @@ import type {
   WireTokenCreated,
   WireTokensRevoked,
 } from './contract.js';
+import { eventsIn, NotAStream, Silence } from './event-stream.js';
+
+// Three heartbeats.
+const SILENCE_MS = 45_000;
 
 /** The daemon answered, and the answer was no. `code` is for programs, `message` for people. */
 export class ApiError extends Error {
@@ -46,6 +52,22 @@ export interface ClientOptions {
   timeoutMs: number;
   /** Handed in so that the caller decides how to connect (TCP, unix socket, a test's double). */
   fetch: typeof fetch;
+}
+
+export interface StreamOptions {
+  /** Goes on behind this event, as far as the daemon has kept what came after it. */
+  lastEventId?: string | undefined;
+  /** Ends the stream, without an error. */
+  signal?: AbortSignal | undefined;
+  /** So long nothing, not even a heartbeat, may come; 45 s unless given. */
+  silenceMs?: number;
+}
+
+/** An event of a stream. */
+export interface Streamed<T> {
+  /** For `lastEventId`. */
+  id: string;
+  item: T;
 }
 
 /** One page of a list, and the cursor of the next one or null. */
@@ -105,6 +127,10 @@ export class ManagementClient {
   purgeCache(body: CachePurge) {
     return this.#json<WireCachePurged>('POST', '/manage/cache/purge', body);
   }
+  /** Requests that are over and changes, as they come. */
+  events(query: EventQuery = {}, options: StreamOptions = {}) {
+    return this.#stream<WireEvent>('/manage/events/stream', query, options);
+  }
   migrations() {
     return this.#json<WireMigrations>('GET', '/manage/migrations');
   }
@@ -117,9 +143,7 @@ export class ManagementClient {
   }
 
   async #page<T>(path: string, query: Record<string, string | undefined>): Promise<Page<T>> {
-    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const search = new URLSearchParams(given).toString();
-    const response = await this.#send('GET', search === '' ? path : `${path}?${search}`);
+    const response = await this.#send('GET', withQuery(path, query));
     const next = /<([^>]*)>;\s*rel="next"/.exec(response.headers.get('link') ?? '');
     const total = response.headers.get('x-total-count');
     const items = await answerOf(response);
@@ -131,12 +155,48 @@ export class ManagementClient {
     };
   }
 
-  async #send(method: string, path: string, body?: unknown): Promise<Response> {
+  /** Ends when the daemon ends it, which is no failure: ask again, behind the last event. */
+  async *#stream<T>(
+    path: string,
+    query: Record<string, string | undefined>,
+    { lastEventId, signal, silenceMs = SILENCE_MS }: StreamOptions,
+  ): AsyncGenerator<Streamed<T>> {
+    const silence = new Silence(signal);
+    try {
+      silence.waits(this.#options.timeoutMs);
+      const headers = {
+        accept: 'text/event-stream',
+        ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
+      };
+      const response = await this.#send('GET', withQuery(path, query), undefined, { headers, signal: silence.signal });
+      if (!response.body || !/^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')) {
+        throw new Unreachable(NOT_LLMP);
+      }
+      for await (const { id, data } of eventsIn(response.body, silence, silenceMs)) {
+        yield { id, item: JSON.parse(data) as T };
+      }
+    } catch (error) {
+      if (signal?.aborted) return;
+      if (error instanceof ApiError || error instanceof Unreachable) throw error;
+      const isOther = error instanceof SyntaxError || error instanceof NotAStream;
+      throw new Unreachable(isOther ? NOT_LLMP : connectionProblem(error), { cause: error });
+    } finally {
+      silence.end();
+    }
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    body?: unknown,
+    more?: { headers: Record<string, string>; signal: AbortSignal },
+  ): Promise<Response> {
     const { server, managementToken, frontEnd, reason, timeoutMs } = this.#options;
     const headers: Record<string, string> = {
       authorization: `Bearer ${managementToken}`,
       'x-llmp-actor': frontEnd,
       accept: 'application/json',
+      ...more?.headers,
     };
     // Percent-encoded, because fetch refuses header values beyond Latin-1.
     if (reason !== undefined) headers['x-audit-reason'] = encodeURIComponent(reason);
@@ -148,7 +208,7 @@ export class ManagementClient {
         method,
         headers,
         redirect: 'error', // The management token must not travel to wherever a redirect points.
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: more?.signal ?? AbortSignal.timeout(timeoutMs),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
     } catch (error) {
@@ -157,6 +217,12 @@ export class ManagementClient {
     if (!response.ok) throw await refusalOf(response);
     return response;
   }
+}
+
+function withQuery(path: string, query: Record<string, string | undefined>): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const search = new URLSearchParams(given).toString();
+  return search === '' ? path : `${path}?${search}`;
 }
 
 export const NOT_LLMP = 'what answers there is not llmp';

@@ -10,6 +10,9 @@ export type WireMessage = z.infer<typeof schemas.message>;
 export type WireCache = z.infer<typeof schemas.cache>;
 export type WireCachePurged = z.infer<typeof schemas.cachePurged>;
 export type WireMigrations = z.infer<typeof schemas.migrations>;
+export type WireRequestEvent = z.infer<typeof schemas.requestEvent>;
+export type WireChangeEvent = z.infer<typeof schemas.changeEvent>;
+export type WireEvent = z.infer<typeof schemas.event>;
 export type WireProblem = z.infer<typeof schemas.problem>;
 export type WireTokenState = WireToken['state'];
 
@@ -20,6 +23,7 @@ export type CachePurge = z.infer<typeof schemas.cachePurge>;
 
 /** Query names and values as they are written on the wire. */
 export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;
+export type EventQuery = Partial<Record<keyof z.input<typeof schemas.eventQuery>, string>>;
 export type TokenQuery = Partial<Record<keyof z.input<typeof schemas.tokenQuery>, string>>;
 
 /** Which front end acts, for the audit record. */

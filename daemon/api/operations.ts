@@ -18,10 +18,12 @@ export interface Operation {
   body?: z.ZodObject;
   /** Of the success; 200 unless stated. */
   status?: 200 | 201;
-  /** The success's body. An operation with neither this nor `list` is always refused. */
+  /** The success's body. An operation with neither this nor `list` nor `stream` is always refused. */
   answer?: z.ZodType;
   /** In place of `answer`: what the success is a page of. */
   list?: z.ZodType;
+  /** In place of `answer`: what each of the server-sent events that are the success holds, as JSON. */
+  stream?: z.ZodType;
   /** The answer is the only one that ever holds a secret, and nobody may store it. */
   holdsSecret?: true;
   /** Kinds of refusal (daemon/core/refusal.ts) beside those that may befall any request. */

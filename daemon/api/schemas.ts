@@ -109,6 +109,29 @@ export const tokenQuery = z.strictObject({
   sort: oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]).default('-created_at'),
 });
 
+/** Such as `429` or `4xx,5xx`. */
+const statuses = z
+  .string()
+  .regex(/^[1-5](?:xx|\d\d)(?:,[1-5](?:xx|\d\d)){0,19}$/)
+  .describe('statuses or classes of them, separated by commas, such as 429 or 4xx,5xx');
+
+export const EVENT_KINDS = [
+  'request.completed',
+  'token.created',
+  'token.revoked',
+  'token.reactivated',
+  'project.changed',
+  'cache.purged',
+] as const;
+
+/** A filter on statuses lets requests through only: nothing else has one. */
+export const eventQuery = z.strictObject({
+  project_id: id.optional(),
+  token_id: id.optional(),
+  status: statuses.optional(),
+  kind: oneOf(EVENT_KINDS).optional(),
+});
+
 const count = z.int().min(0);
 
 export const project = z.strictObject({
@@ -155,5 +178,54 @@ export const migrations = z.strictObject({
   pending: z.array(z.string()),
   applied: z.array(z.strictObject({ name: z.string(), applied_at: timestamp })),
 });
+
+const milliseconds = z.number().min(0);
+
+const eventBase = {
+  schema: z.literal(1),
+  id: z.uuidv7(),
+  time: timestamp,
+  instance: z.string(),
+  project_id: z.string().nullable(),
+  token_id: z.string().nullable(),
+};
+
+export const requestEvent = z.strictObject({
+  ...eventBase,
+  kind: z.literal('request.completed'),
+  request_id: z.string(),
+  method: z.string(),
+  path: z.string(),
+  status: z.int().min(100).max(999),
+  code: z.string().nullable(),
+  upstream_request_id: z.string().nullable(),
+  outcome: z.enum(['ok', 'refused', 'upstream_error', 'client_closed', 'timeout', 'truncated', 'revoked', 'drained']),
+  cache: z.enum(['hit', 'miss']),
+  duration_ms: milliseconds,
+  upstream_ms: milliseconds.nullable(),
+  first_byte_ms: milliseconds.nullable(),
+  bytes_in: count,
+  bytes_out: count,
+  streamed: z.boolean(),
+  model: z.string().nullable(),
+  usage: z.strictObject({
+    prompt_tokens: count.nullable(),
+    completion_tokens: count.nullable(),
+    total_tokens: count.nullable(),
+    source: z.enum(['provider', 'missing']),
+  }),
+  request_body: z.string().nullable(),
+  response_body: z.string().nullable(),
+});
+
+export const changeEvent = z.strictObject({
+  ...eventBase,
+  kind: z.enum(EVENT_KINDS).exclude(['request.completed']),
+  request_id: z.string().nullable(),
+  actor: z.string(),
+  count: count.nullable(),
+});
+
+export const event = z.discriminatedUnion('kind', [requestEvent, changeEvent]);
 
 export const problem = z.strictObject({ error: z.string(), code: z.string(), request_id: z.string() });

@@ -8,6 +8,7 @@ import { Refusal } from '../core/refusal.js';
 import { sendJson, sendTagged } from './answers.js';
 import { framingOf, hasBody } from './body.js';
 import { callerOf } from './caller.js';
+import type { EventStreams, Feed } from './event-stream.js';
 import { type JsonBodyOptions, readJson } from './json-body.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
 import { parseBody, parseQuery } from './validation.js';
@@ -51,21 +52,29 @@ export interface Asked<Op = unknown> {
   query: QueryOf<Op>;
   body: BodyOf<Op>;
   caller: Caller;
+  /** Of a stream: the id of the last event that the client has, as it says. */
+  lastEventId: string | null;
 }
 
-/** What an operation does: it gives the value that is its success's body. */
+/** What an operation does: it gives the value that is its success's body, or what feeds it. */
 export type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
   ? (asked: Asked<Op>, page: PageRequest) => Promise<PageOf<z.output<Item>>>
-  : (asked: Asked<Op>) => Promise<Op extends { answer: infer Answer extends z.ZodType } ? z.output<Answer> : never>;
+  : Op extends { stream: z.ZodType }
+    ? (asked: Asked<Op>) => Promise<Feed>
+    : (asked: Asked<Op>) => Promise<Op extends { answer: infer Answer extends z.ZodType } ? z.output<Answer> : never>;
 
 export type Handlers<Ops> = { [Name in keyof Ops]: Handler<Ops[Name]> };
+
+export interface ServeOptions extends JsonBodyOptions {
+  streams: EventStreams;
+}
 
 /** Serves each operation at its method and path. */
 export function serve<Ops extends Record<string, Operation>>(
   router: Router,
   ops: Ops,
   handlers: Handlers<Ops>,
-  bodies: JsonBodyOptions,
+  options: ServeOptions,
 ): void {
   const named = Object.entries<Operation>(ops);
   for (const path of new Set(named.map(([, { path }]) => path))) {
@@ -73,9 +82,9 @@ export function serve<Ops extends Record<string, Operation>>(
       Object.fromEntries(
         named
           .filter(([, operation]) => operation.path === path && which(operation))
-          .map(([name, operation]) => [operation.method, answering(operation, handlers[name] as AnyHandler, bodies)]),
+          .map(([name, operation]) => [operation.method, answering(operation, handlers[name] as AnyHandler, options)]),
       );
-    const canSucceed = ({ answer, list }: Operation) => (answer ?? list) !== undefined;
+    const canSucceed = ({ answer, list, stream }: Operation) => (answer ?? list ?? stream) !== undefined;
     route(
       router,
       path.replace('{id}', ':id'),
@@ -90,13 +99,14 @@ type AnyHandler = (asked: Asked, page: PageRequest | null) => Promise<unknown>;
 
 const NOTHING = z.strictObject({});
 
-function answering(operation: Operation, run: AnyHandler, bodies: JsonBodyOptions): MethodHandler {
-  const { method, path, list, status = 200 } = operation;
+function answering(operation: Operation, run: AnyHandler, options: ServeOptions): MethodHandler {
+  const { method, path, list, stream, status = 200 } = operation;
   return async (req, res) => {
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body the message is about the fields that are missing.
-    const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res, bodies) : {});
-    const asked: Asked = { id: req.params.id, query, body, caller: callerOf(req, res) };
+    const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res, options) : {});
+    const lastEventId = req.get('last-event-id') ?? null;
+    const asked: Asked = { id: req.params.id, query, body, caller: callerOf(req, res), lastEventId };
     if (list) {
       const page = (await run(asked, pageRequest(path, query as ListQuery))) as PageOf<unknown>;
       setPaging(req, res, path, query as ListQuery, page);
@@ -104,6 +114,10 @@ function answering(operation: Operation, run: AnyHandler, bodies: JsonBodyOption
       return;
     }
     const answer = await run(asked, null);
+    if (stream) {
+      await options.streams.answer(req, res, answer as Feed);
+      return;
+    }
     if (operation.holdsSecret) res.setHeader('Cache-Control', 'no-store');
     if (method === 'GET') sendTagged(req, res, answer);
     else sendJson(res, status, answer);

@@ -11,6 +11,7 @@ import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, exactly } from './credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
+import type { EventStreams } from './event-stream.js';
 import type { JsonBodyOptions } from './json-body.js';
 import { openApi } from './openapi.js';
 import {
@@ -34,6 +35,8 @@ export interface ManageOptions {
     status(): Promise<MigrationReport>;
     up(): Promise<MigrationReport>;
   };
+  /** Those that are open, on whichever path. */
+  streams: EventStreams;
   version: string;
   clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */

@@ -48,14 +48,15 @@ export function openApi(version: string): Json {
 }
 
 function described(name: string, operation: Operation): Json {
-  const { method, summary, description, body } = operation;
+  const { method, summary, description, body, stream } = operation;
   return {
     operationId: name,
     summary,
     ...(description !== undefined && { description }),
     parameters: [
       ...queryParameters(operation),
-      ...(method === 'GET' ? [refTo('parameters', 'If-None-Match')] : []),
+      ...(stream ? [refTo('parameters', 'Last-Event-ID')] : []),
+      ...(method === 'GET' && !stream ? [refTo('parameters', 'If-None-Match')] : []),
       ...['X-Request-ID', 'X-Llmp-Actor', 'X-Audit-Reason', 'X-Llmp-Client-IP'].map((it) => refTo('parameters', it)),
     ],
     ...(body && { requestBody: { required: true, content: json(schemaOf(body)) } }),
@@ -85,7 +86,8 @@ function queryParameters({ query, aliases = {} }: Operation): Json[] {
   return [...own, ...others];
 }
 
-function success({ method, status = 200, answer, list }: Operation): Json {
+function success({ method, status = 200, answer, list, stream }: Operation): Json {
+  if (stream) return { 200: { description: STREAMED, headers: headersOf('X-Request-ID'), content: events(stream) } };
   const shape = list ? { type: 'array', items: schemaOf(list) } : answer && schemaOf(answer);
   if (!shape) return {};
   const headers = headersOf('X-Request-ID', ...(method === 'GET' ? ['ETag'] : []), ...(list ? PAGING : []));
@@ -94,6 +96,14 @@ function success({ method, status = 200, answer, list }: Operation): Json {
     ...(method === 'GET' && { 304: { description: 'What the client has is what there is.', headers } }),
   };
 }
+
+const STREAMED = `Server-sent events, as they come, until one side ends it. Comments keep the connection from being taken for a
+dead one. Come back with the \`id\` of the last event as \`Last-Event-ID\`.`;
+
+// What one event holds has no place of its own before OpenAPI 3.2, whose `itemSchema` this is.
+const events = (stream: z.ZodType) => ({
+  'text/event-stream': { schema: { type: 'string' }, 'x-itemSchema': { data: schemaOf(stream) } },
+});
 
 const PAGING = ['X-Total-Count', 'Link'];
 const OF_STATUS: Record<number, string[]> = {
@@ -123,8 +133,9 @@ const headersOf = (...names: string[]) => Object.fromEntries(names.map((name) =>
 
 const NAMED = z.registry<{ id: string }>();
 for (const [id, schema] of Object.entries(schemas)) {
+  const isShape = schema instanceof z.ZodObject || schema instanceof z.ZodDiscriminatedUnion;
   // Queries are described parameter by parameter.
-  if (schema instanceof z.ZodObject && !id.endsWith('Query')) NAMED.add(schema, { id });
+  if (isShape && !id.endsWith('Query')) NAMED.add(schema, { id });
 }
 
 // The document's own dialect and addresses hold for all of them.
@@ -165,6 +176,10 @@ const requestHeader = (name: string, description: string, schema: Json = TEXT) =
 
 const PARAMETERS = Object.fromEntries([
   requestHeader('If-None-Match', 'The `ETag` of an answer the client has.'),
+  requestHeader(
+    'Last-Event-ID',
+    'The `id` of the last event that the client has. What came after it is sent, as far as it is kept.',
+  ),
   requestHeader('X-Request-ID', 'Names the request in logs and audit records.'),
   requestHeader('X-Llmp-Actor', 'The front end that acts, for the audit record.', { enum: ['cli', 'tui', 'admin'] }),
   requestHeader('X-Audit-Reason', 'Why, for the audit record: percent-encoded UTF-8, at most 200 characters.'),

@@ -1,0 +1,116 @@
+/** Reads server-sent events, as the HTML standard has them, in Node and in browsers. */
+
+export interface StreamedText {
+  /** Empty until there was one. */
+  id: string;
+  data: string;
+}
+
+// Events are far below this: what is longer is something else.
+const LONGEST_CHARACTERS = 4_000_000;
+
+/** What answers is no stream of events. */
+export class NotAStream extends Error {
+  override name = 'NotAStream';
+}
+
+/** Puts events together again, however they were taken apart on the way. */
+export class EventStreamParser {
+  #rest = '';
+  #data: string[] = [];
+  #length = 0;
+  #id = '';
+
+  /** @returns the events that this piece completes. @throws {NotAStream} */
+  push(piece: string): StreamedText[] {
+    // A carriage return at the end may be the first half of a line break.
+    const lines = (this.#rest + piece).split(/\r\n|\n|\r(?!$)/);
+    this.#rest = lines.pop() ?? '';
+    const events = lines.flatMap((line) => this.#take(line) ?? []);
+    if (this.#rest.length + this.#length > LONGEST_CHARACTERS) throw new NotAStream('an event without an end');
+    return events;
+  }
+
+  #take(line: string): StreamedText | undefined {
+    if (line === '') return this.#complete();
+    const colon = line.indexOf(':');
+    const field = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (field === 'id' && !value.includes('\0')) this.#id = value;
+    if (field === 'data') {
+      this.#data.push(value);
+      this.#length += value.length;
+    }
+    return undefined; // Whatever else there is, a comment too.
+  }
+
+  #complete(): StreamedText | undefined {
+    const lines = this.#data;
+    this.#data = [];
+    this.#length = 0;
+    return lines.length === 0 ? undefined : { id: this.#id, data: lines.join('\n') };
+  }
+}
+
+/** Aborts its signal when what is waited for does not come in time, or when another signal is aborted. */
+export class Silence {
+  readonly #controller = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #abort = () => {
+    this.#controller.abort();
+  };
+
+  constructor(private readonly other: AbortSignal | undefined) {
+    if (other?.aborted) this.#abort();
+    other?.addEventListener('abort', this.#abort);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  waits(ms: number): void {
+    this.heard();
+    this.#timer = setTimeout(() => {
+      this.#controller.abort(new DOMException('nothing was heard in time', 'TimeoutError'));
+    }, ms);
+  }
+
+  heard(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** Whoever stops reading in the middle leaves no connection behind. */
+  end(): void {
+    this.heard();
+    this.other?.removeEventListener('abort', this.#abort);
+    this.#abort();
+  }
+}
+
+/**
+ * The events of an answer's body, until it ends.
+ *
+ * @param silenceMs so long each piece, be it a heartbeat, may take.
+ * @throws {NotAStream}, and what the body's reading throws.
+ */
+export async function* eventsIn(
+  body: ReadableStream<Uint8Array>,
+  silence: Silence,
+  silenceMs: number,
+): AsyncGenerator<StreamedText> {
+  const parser = new EventStreamParser();
+  const decoder = new TextDecoder();
+  const reader = body.getReader(); // Not every browser lets one iterate over the body.
+  try {
+    for (;;) {
+      silence.waits(silenceMs);
+      const { done, value } = await reader.read();
+      silence.heard(); // While nobody asks for more, nobody waits.
+      if (done) return;
+      yield* parser.push(decoder.decode(value, { stream: true }));
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
