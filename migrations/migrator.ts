@@ -6,9 +6,10 @@ import { QueryTypes, type Sequelize, Transaction } from 'sequelize';
 import type { UmzugStorage } from 'umzug';
 import { firstTables } from './0001-first-tables.js';
 import { auditOrder } from './0002-audit-order.js';
+import { usage } from './0003-usage.js';
 import type { Migration } from './migration.js';
 
-const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder];
+const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {

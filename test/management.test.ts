@@ -287,7 +287,7 @@ describe('the management API', () => {
   describe('migrations', () => {
     it('are shown with the time each was applied, and applying none changes nothing and leaves no record', async () => {
       const shown = await daemon.manage('GET', '/manage/migrations');
-      expect(shown.body).to.deep.include({ current: '0002-audit-order', pending: [] });
+      expect(shown.body).to.deep.include({ current: '0003-usage', pending: [] });
       const before = await storedIn(daemon);
       expect((await daemon.manage('POST', '/manage/migrations/up')).body).to.deep.equal(shown.body);
       expect(await storedIn(daemon)).to.deep.equal(before);
@@ -314,9 +314,13 @@ describe('the management API', () => {
       problemOf(await own.manage('GET', '/manage/projects'), 503, 'unavailable');
 
       const pending = await own.manage('GET', '/manage/migrations');
-      expect(pending.body).to.deep.equal({ current: null, pending: ['0001-first-tables', '0002-audit-order'], applied: [] });
+      expect(pending.body).to.deep.equal({
+        current: null,
+        pending: ['0001-first-tables', '0002-audit-order', '0003-usage'],
+        applied: [],
+      });
       const applied = await own.manage('POST', '/manage/migrations/up');
-      expect(applied.body).to.deep.include({ current: '0002-audit-order', pending: [] });
+      expect(applied.body).to.deep.include({ current: '0003-usage', pending: [] });
       expect(await lastAuditOf(own)).to.include({ action: 'migrations.up', outcome: 'success' });
       expect((await own.manage('GET', '/ready')).status).to.equal(200);
       await own.createProject();
