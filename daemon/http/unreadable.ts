@@ -16,7 +16,11 @@ type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: n
 /** With the response that goes out on it, or will. */
 export type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
 
-export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse' | 'recordUnread'> | null, clock: Clock): void {
+export function refuseUnreadable(
+  server: Server,
+  proxy: Pick<Proxy, 'refuse' | 'recordUnread'> | null,
+  clock: Clock,
+): void {
   const unreadable = new WeakSet<Duplex>();
 
   const endUnread = (socket: Duplex, refusal: Refusal, unread: Unread) => {
@@ -59,7 +63,8 @@ export function refuseUnreadable(server: Server, proxy: Pick<Proxy, 'refuse' | '
     socket.resume();
     // Its answer would overtake those of the requests before it, which Node carries on no further than their next pause.
     if ((socket as ServedSocket)._httpMessage) socket.destroy();
-    else endUnread(socket, methodNotAllowed(), { method: 'CONNECT', requestId: requestIdOf(req.headers['x-request-id']) });
+    else
+      endUnread(socket, methodNotAllowed(), { method: 'CONNECT', requestId: requestIdOf(req.headers['x-request-id']) });
   });
 }
 
