@@ -29,8 +29,8 @@ interface List<Row, Item> {
   idColumn: string;
   descending: boolean;
   page: PageRequest;
-  /** Says which way to take to a page of `total` rows; SQLite, left to itself, collects and sorts all of them. */
-  hint?(total: number): string;
+  /** Which way to take to a page; SQLite, left to itself, collects and sorts all of them. */
+  hint?: string;
   countHint?: string;
   rowOf(row: Row): Item;
   positionOf(row: Row): Position;
@@ -55,7 +55,7 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
   }
   const order = `ORDER BY ${sortColumn} ${direction}, ${idColumn} ${direction}`;
   // First the ids alone, which an index holds together with what the conditions look at; then their rows.
-  const ids = `SELECT ${idColumn} FROM ${from} ${list.hint?.(total) ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
+  const ids = `SELECT ${idColumn} FROM ${from} ${list.hint ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
   const rows = await on.select<Row>(
     `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (${ids}) ${order}`,
     where.bind,

@@ -11,7 +11,7 @@ import type {
 import type { TokenState } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import type { Bind, Reader } from './database.js';
-import { among, by } from './dialect.js';
+import { among, by, contains } from './dialect.js';
 import { Conditions, pageOf } from './lists.js';
 import { placeOfKey } from './projects.js';
 import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
@@ -82,9 +82,8 @@ const IN_STATE: Record<TokenState, string> = {
   active: `${ALIVE} AND ${OF_ACTIVE_PROJECT} AND (t.max_requests = 0 OR t.request_count < t.max_requests)`,
 };
 
-const FEW = 1_000; // Tokens of which the ids can go back and forth.
-// So many with a text in their names are sooner collected and sorted than met by walking an index that is in order.
-const MOST_COLLECTED = 4_000;
+// Tokens of which the ids can go back and forth; of more, a page is soon met by walking an index that is in order.
+const FEW = 4_000;
 const OF_PROJECT = by('tokens_project');
 const BY_STATE = by('tokens_state'); // Holds all that a filter looks at.
 const BY_NAME = by('tokens_name_folded');
@@ -109,11 +108,7 @@ export async function listTokens(
     idColumn: 't.id',
     descending: sort.descending,
     page,
-    hint: (total) => {
-      if (found) return '';
-      if (filter.projectId !== undefined) return sort.field === 'createdAt' ? OF_PROJECT : '';
-      return filter.text !== undefined && total <= MOST_COLLECTED ? countHint : by(`tokens_${column}`);
-    },
+    hint: found ? '' : orderOf(filter, sort),
     countHint,
     rowOf,
     positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
@@ -125,6 +120,12 @@ function indexOf({ projectId, text, ...others }: TokenFilter): string {
   if (projectId !== undefined) return OF_PROJECT;
   if (text === undefined) return '';
   return Object.values(others).every((value) => value === undefined) ? BY_NAME : BY_STATE;
+}
+
+/** The index to walk, in order, to a page of a filter. */
+function orderOf({ projectId }: TokenFilter, { field }: TokenSort): string {
+  if (projectId === undefined) return by(`tokens_${SORT_COLUMNS[field]}`);
+  return field === 'createdAt' ? OF_PROJECT : '';
 }
 
 function tokenConditions(filter: TokenFilter, nowMs: number): Conditions {
@@ -144,7 +145,7 @@ function tokenConditions(filter: TokenFilter, nowMs: number): Conditions {
   return where;
 }
 
-const IS_NAMED = "t.name_folded LIKE $part ESCAPE '!'";
+const IS_NAMED = contains('t.name_folded', '$part');
 const BEGINS = 't.id >= $text AND t.id < $textEnd';
 
 /** A part of the name in any case, or the beginning of the id. */
@@ -168,7 +169,7 @@ async function find(on: Reader, text: string): Promise<string[] | null> {
 const canBeginId = (text: string) => /^[0-9a-f-]{1,36}$/.test(text);
 
 function textBind(text: string): Bind {
-  const part = `%${text.toLowerCase().replace(/[!%_]/g, '!$&')}%`;
+  const part = text.toLowerCase();
   // `~` comes after whatever an id goes on with.
   return canBeginId(text) ? { part, text, textEnd: `${text}~` } : { part };
 }
