@@ -1,5 +1,5 @@
-/** The daemon under measurement: the built command in a process of its own, on a new SQLite file. */
-import { join } from 'node:path';
+/** The daemon under measurement: the built command in a process of its own, on a new SQLite file, with everything switched on that keeps a record. */
+import { dirname, join } from 'node:path';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { temporaryFolder } from '../support/daemon.js';
 import type { Target } from './load.js';
@@ -8,6 +8,9 @@ import type { Bench } from './run.js';
 
 const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 const MANAGEMENT_TOKEN = 'management-token-of-the-benchmark';
+
+/** Nobody keeps a record of requests but the counts. */
+export const NO_RECORDS = { ENABLE_METRICS: 'false', LLM_PROXY_EVENT_BUS: 'off', AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' };
 
 export interface Daemon extends Service {
   /** Issues a token. @param maxRequests 0: as many as one likes. @returns the daemon as seen with it. */
@@ -60,6 +63,8 @@ export async function spawnDaemon(
         LISTEN_ADDR: '127.0.0.1:0',
         DATABASE_URL: databasePath,
         UPSTREAM_BASE_URL: upstreamUrl,
+        ENABLE_METRICS: 'true',
+        AUDIT_LOG_FILE: join(dirname(databasePath), 'audit.log'),
         SHUTDOWN_DELAY: '0',
         SHUTDOWN_GRACE: '1s',
         ...settings,
