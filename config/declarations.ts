@@ -385,8 +385,13 @@ const observing = {
     derived.logFormat,
     'JSON lines for machines, or text for a person at a terminal.',
   ),
-  metricsEnabled: setting('ENABLE_METRICS', flag, 'false', 'Whether metrics are served.', 'hasNoEffectYet'),
-  metricsPath: setting('METRICS_PATH', pagePath, '/metrics', 'Where they are served.', 'hasNoEffectYet'),
+  metricsEnabled: setting(
+    'ENABLE_METRICS',
+    flag,
+    'false',
+    'Whether metrics are served, in the format of Prometheus, to whoever asks.',
+  ),
+  metricsPath: setting('METRICS_PATH', pagePath, '/metrics', 'Where they are served, beside /manage.'),
   adminUiEnabled: setting('ADMIN_UI_ENABLED', flag, 'true', 'Whether the Admin UI is served.', 'hasNoEffectYet'),
   adminUiPath: setting('ADMIN_UI_PATH', pagesPath, '/admin/', 'Where it is served.', 'hasNoEffectYet'),
 };

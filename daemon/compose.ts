@@ -19,10 +19,12 @@ import { EventStreams } from './http/event-stream.js';
 import { Forwarder } from './http/forward.js';
 import { createProxy, type Proxy } from './http/proxy.js';
 import type { ManageOptions } from './http/manage.js';
+import type { Scraped } from './http/scrape.js';
 import { createHttpServer } from './http/server.js';
 import { upgradesAt } from './http/http-proxy.js';
 import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { listen } from './listen.js';
+import { Metrics } from './metrics/metrics.js';
 import { Readiness } from './readiness.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
@@ -50,6 +52,9 @@ export interface Daemon {
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
   stop(): Promise<void>;
 }
+
+/** Where another listener serves what is for operators. */
+const FOR_CLIENTS_ALONE = { manage: null, metrics: null };
 
 /** @throws {SettingsError} when the configuration does not fit what is there. */
 export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
@@ -129,6 +134,20 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     loopMark,
     onEnded,
   });
+  const metrics = settings.metricsEnabled
+    ? new Metrics({
+        version,
+        inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
+        admission,
+        rateLimits,
+        cache,
+      })
+    : null;
+  if (metrics) {
+    keepers.push((ended) => {
+      metrics.record(ended);
+    });
+  }
   const attempts = new WrongAttempts({ store: stores.records, clock, log });
   const streams = new EventStreams(clock);
   const manage: ManageOptions = {
@@ -156,19 +175,26 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     pingRedis: redis && (() => redis.ping()),
   };
   /** A listener that serves what it is given, and the probes. */
-  const serverOf = (serves: { proxy: Proxy | null; upgrades: Upgrades | null; manage: ManageOptions | null }) =>
+  const serverOf = (serves: {
+    proxy: Proxy | null;
+    upgrades: Upgrades | null;
+    manage: ManageOptions | null;
+    metrics: Scraped | null;
+  }) =>
     createHttpServer({
       proxy: serves.proxy,
       upgrades: serves.upgrades,
-      app: createApp({ log, probes, manage: serves.manage }),
+      app: createApp({ log, probes, manage: serves.manage, metrics: serves.metrics }),
       clock,
       maxConnections: settings.maxConnections,
       isDraining: () => readiness.isDraining,
       live,
     });
   const { managementListenAddress } = settings;
-  const server = serverOf({ proxy, upgrades, manage: managementListenAddress ? null : manage });
-  const managementServer = managementListenAddress ? serverOf({ proxy: null, upgrades: null, manage }) : null;
+  const scraped = metrics && { path: settings.metricsPath, metrics };
+  const forOperators = { manage, metrics: scraped };
+  const server = serverOf({ proxy, upgrades, ...(managementListenAddress ? FOR_CLIENTS_ALONE : forOperators) });
+  const managementServer = managementListenAddress ? serverOf({ proxy: null, upgrades: null, ...forOperators }) : null;
   const servers = managementServer ? [server, managementServer] : [server];
 
   const close = async () => {

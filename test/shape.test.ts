@@ -35,6 +35,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     ],
     packages: ['undici', 'prom-client', 'ioredis'],
   },
+  'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
   'daemon/demo': {
     folders: ['daemon/demo', 'daemon/compose', 'daemon/clock', 'daemon/core', 'config'],
     packages: ['ws'],

@@ -23,6 +23,7 @@
  * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`.
  */
 import { Account, type Known, Pass } from './account.js';
+import { Histogram } from './histogram.js';
 import type { Change, Clock, KnownToken, Ledger, Log, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
 import { limitReached, projectInactive, Refusal, unauthorized, unavailable } from './refusal.js';
@@ -32,6 +33,7 @@ import { digestOf, isWellFormedSecret } from './token.js';
 
 const RECHECK_AFTER_MS = 30_000;
 const RECHECK_WHILE_AWAY_MS = 1_000;
+const PROPAGATION_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000];
 
 /** A read that has begun; the ids of what changed since make its result worthless. */
 interface Read {
@@ -58,6 +60,8 @@ export class Admission {
   readonly #reads = new Map<string, Read>();
   /** When this instance last knew every change made so far: it alone makes them, so at each word from the database. */
   #upToDateAtMs: number;
+  /** From when a revocation or deactivation was recorded until it held here, in ms. */
+  readonly propagation = new Histogram(PROPAGATION_MS);
 
   /** Enrol the instance in the ledger first. */
   constructor(options: AdmissionOptions) {
@@ -201,11 +205,16 @@ export class Admission {
     pass.account.inFlight.delete(pass);
   }
 
-  /** A change was committed, here or elsewhere. */
-  apply(change: Change): void {
+  /**
+   * A change was committed, here or elsewhere.
+   *
+   * @param recordedAtMs when it was recorded (monotonic).
+   */
+  apply(change: Change, recordedAtMs = this.#clock.monotonic()): void {
     this.forget(change);
     const end = ENDS[change.kind];
     if (!end) return;
+    this.propagation.observe(this.#clock.monotonic() - recordedAtMs);
     for (const account of this.#accountsOf(change)) {
       for (const pass of account.inFlight.all()) endPass(pass, end());
     }
@@ -243,11 +252,24 @@ export class Admission {
     return this.#settlement.between(read);
   }
 
-  /** How many tokens are remembered, and how many requests are in flight. */
-  get size(): { accounts: number; inFlight: number } {
-    let inFlight = 0;
-    for (const account of this.#remembered.all()) inFlight += account.inFlight.size;
-    return { accounts: this.#remembered.size, inFlight };
+  /**
+   * How many tokens are remembered, how many secrets that are none's, how many requests are in flight, and the units in hand of how
+   * many leases. Looks at each token: a millisecond or so for a hundred thousand.
+   */
+  get size(): { accounts: number; missing: number; inFlight: number; leases: number; leasedUnits: number } {
+    let [inFlight, leases, leasedUnits] = [0, 0, 0];
+    for (const account of this.#remembered.all()) {
+      inFlight += account.inFlight.size;
+      if (account.units === 0) continue;
+      leases += 1;
+      leasedUnits += account.units;
+    }
+    return { accounts: this.#remembered.size, missing: this.#remembered.missing, inFlight, leases, leasedUnits };
+  }
+
+  /** How settling goes. */
+  get settling(): Pick<Settlement, 'durations' | 'failed'> {
+    return this.#settlement;
   }
 
   /** At shutdown, when nothing is in flight any more. */

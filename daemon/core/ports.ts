@@ -160,6 +160,12 @@ export interface TokenFilter {
   text?: string | undefined;
 }
 
+/** How many there are. */
+export interface Population {
+  projects: { active: number; all: number };
+  tokens: Record<TokenState, number>;
+}
+
 /** One management change. Everything done through it is committed together or not at all. */
 export interface ChangeTransaction {
   /** Reads the project and keeps others from changing it, or issuing tokens for it, until the end. */
@@ -192,6 +198,8 @@ export interface RecordStore {
   token(id: string): Promise<TokenRow | null>;
   tokenByDigest(digest: string): Promise<TokenRow | null>;
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;
+  /** Takes some hundred ms for a million tokens. @throws {StoreUnavailable} */
+  population(nowMs: number): Promise<Population>;
   /** @throws {StoreConflict} when a unique value is taken. @throws {StoreUnavailable} when nothing was changed. */
   change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T>;
   /** Has `listener` told of records that were committed here, in their order. It must neither wait nor throw. */

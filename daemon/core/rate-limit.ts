@@ -42,6 +42,8 @@ export class RateLimits {
   readonly #options: RateLimitOptions;
   /** Requests that were counted here alone because the shared windows were away. */
   failOpens = 0;
+  /** Requests that were refused because a window was full. */
+  readonly refusals: Record<RateLimitPolicy, number> = { address: 0, global: 0 };
 
   constructor(options: RateLimitOptions) {
     this.#options = options;
@@ -75,7 +77,7 @@ export class RateLimits {
     const key = `${policy}:${of}`;
     const { local, shared } = this.#options;
     if (!shared) {
-      refuseBeyond(local[policy].take(key, window), policy, window);
+      this.#refuseBeyond(local[policy].take(key, window), policy, window);
       return undefined;
     }
     let taken: RateTaken | Promise<RateTaken>;
@@ -85,15 +87,15 @@ export class RateLimits {
       taken = this.#withoutShared(error, policy, key, window);
     }
     if (!(taken instanceof Promise)) {
-      refuseBeyond(taken, policy, window);
+      this.#refuseBeyond(taken, policy, window);
       return undefined;
     }
     return taken.then(
       (it) => {
-        refuseBeyond(it, policy, window);
+        this.#refuseBeyond(it, policy, window);
       },
       (error: unknown) => {
-        refuseBeyond(this.#withoutShared(error, policy, key, window), policy, window);
+        this.#refuseBeyond(this.#withoutShared(error, policy, key, window), policy, window);
       },
     );
   }
@@ -105,8 +107,10 @@ export class RateLimits {
     this.failOpens++;
     return local[policy].take(key, window);
   }
-}
 
-function refuseBeyond({ isWithin, resetMs }: RateTaken, policy: RateLimitPolicy, window: RateWindow): void {
-  if (!isWithin) throw rateLimited({ policy, limit: window.limit, windowMs: window.windowMs, resetMs });
+  #refuseBeyond({ isWithin, resetMs }: RateTaken, policy: RateLimitPolicy, { limit, windowMs }: RateWindow): void {
+    if (isWithin) return;
+    this.refusals[policy] += 1;
+    throw rateLimited({ policy, limit, windowMs, resetMs });
+  }
 }

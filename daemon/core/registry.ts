@@ -265,15 +265,17 @@ export class Registry {
     work: (tx: ChangeTransaction) => Promise<Done<T>>,
   ): Promise<T> {
     const begun: Change[] = [];
+    let recordedAtMs: number | undefined;
     try {
       const done = await this.store.change(async (tx) => {
         const result = await work(tx);
         begun.push(result.change);
         const now = this.clock.now();
+        recordedAtMs = this.clock.monotonic();
         await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
         return result;
       });
-      this.admission.apply(done.change);
+      this.admission.apply(done.change, recordedAtMs);
       return done.value;
     } catch (error) {
       // Perhaps only the reply to COMMIT was lost.

@@ -32,6 +32,11 @@ export class Remembered {
     return this.#byDigest.size;
   }
 
+  /** How many digests are known to be no token's. */
+  get missing(): number {
+    return this.#missing.size;
+  }
+
   byDigest(digest: string): Account | undefined {
     return this.#byDigest.get(digest);
   }

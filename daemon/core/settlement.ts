@@ -16,6 +16,7 @@
  * of a capped token are covered by its lease, which the next start counts as used.
  */
 import { type Account, leaseTarget } from './account.js';
+import { Histogram } from './histogram.js';
 import type { Clock, Ledger, Log, TakeReport, Tick, TickRow } from './ports.js';
 import { unavailable } from './refusal.js';
 
@@ -25,6 +26,7 @@ const EXHAUSTED_FOR_MS = 1_000; // A client in a retry loop costs the database o
 const LONGEST_RETRY_MS = 2_000;
 // Of a full lease: what is left then lasts while the tick is under way, and a tick is for as many uses as possible.
 const REFILL_BELOW = 1 / 4;
+const DURATIONS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000];
 
 export interface SettlementOptions {
   ledger: Ledger;
@@ -53,8 +55,13 @@ export class Settlement {
   #running: Promise<void> | null = null;
   #isUrgent = false;
   #cancelTimer: (() => void) | null = null;
+  /** Of ticks in a row. */
   #failures = 0;
   #ticksBegun = 0;
+  /** Of the ticks that the database took, in ms. */
+  readonly durations = new Histogram(DURATIONS_MS);
+  /** Ticks that it did not take, since the start. */
+  failed = 0;
 
   constructor(options: SettlementOptions) {
     this.#ledger = options.ledger;
@@ -177,11 +184,14 @@ export class Settlement {
     this.#cancelTimer = null;
     this.#ticksBegun += 1;
     const isRepetition = this.#inDoubt !== null;
+    const begunAtMs = this.#clock.monotonic();
     const tick = (this.#inDoubt ??= this.#collect());
     try {
       this.#conclude(tick, await (isRepetition ? this.#commitOnce(tick) : this.#ledger.commit(tick)));
+      this.durations.observe(this.#clock.monotonic() - begunAtMs);
     } catch (error) {
       this.#failures += 1;
+      this.failed += 1;
       if (this.#failures === 1) this.#log.warn('the database does not take the counts; keeping them', { error });
       for (const account of [...tick.accounts, ...this.#due]) account.fail(unavailable(error));
     }

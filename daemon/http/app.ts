@@ -8,15 +8,18 @@ import { requestIdOf } from './credentials.js';
 import { type ManageOptions, manageRoutes } from './manage.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { type Probes, probeRoutes } from './probes.js';
+import { type Scraped, scrapeRoute } from './scrape.js';
 
 export interface AppOptions {
   log: Log;
   probes: Probes;
   /** Null where management is served by another listener. */
   manage: ManageOptions | null;
+  /** Null where no metrics are served. */
+  metrics: Scraped | null;
 }
 
-export function createApp({ log, probes, manage }: AppOptions): Express {
+export function createApp({ log, probes, manage, metrics }: AppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -27,6 +30,7 @@ export function createApp({ log, probes, manage }: AppOptions): Express {
   app.use(identify);
   // On every listener: whoever asks whether this instance is up may only be able to reach one of them.
   app.use(probeRoutes(probes));
+  if (metrics) app.use(scrapeRoute(metrics));
   if (manage) app.use(manageRoutes(manage));
   app.use(notFound);
   app.use(problems(log));

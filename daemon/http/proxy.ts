@@ -65,6 +65,8 @@ export interface Proxy {
   refuse(res: ServerResponse, refusal: Refusal): boolean;
   /** Leaves a record of what was refused before there was a request. */
   recordUnread(socket: Socket, refusal: Refusal, unread: Unread): void;
+  /** How many requests are not over. */
+  readonly inFlight: number;
   /** Ends whatever is in flight. */
   cutAll(): void;
 }
@@ -85,6 +87,9 @@ export function createProxy(options: ProxyOptions): Proxy {
     },
     recordUnread(socket, refusal, unread) {
       recordUnread(options, socket, refusal, unread);
+    },
+    get inFlight() {
+      return inFlight.size;
     },
     cutAll() {
       for (const exchange of inFlight.all()) exchange.drain();

@@ -55,6 +55,8 @@ export interface UpgradeOptions extends RecordOptions {
 export interface Upgrades {
   /** @param early what the client sent behind its handshake. */
   handle(req: IncomingMessage, socket: Socket, early: Buffer): void;
+  /** How many are being joined or are connected. */
+  readonly inFlight: number;
   /** Ends whatever is connected. */
   cutAll(): void;
 }
@@ -67,6 +69,9 @@ export function createUpgrades(options: UpgradeOptions): Upgrades {
       const upgrade = new Upgrade(options, req, socket, watches, () => open.delete(upgrade));
       open.add(upgrade);
       void upgrade.run(early);
+    },
+    get inFlight() {
+      return open.size;
     },
     cutAll() {
       for (const upgrade of open) upgrade.drain();

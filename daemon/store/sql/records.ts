@@ -15,6 +15,7 @@ import type { Project } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import { auditColumns, lastRecord, recordsAfter } from './audit.js';
 import type { Bind, Connection, Database } from './database.js';
+import { population } from './population.js';
 import { listProjects, placeOfKey, projectById } from './projects.js';
 import { listTokens, tokenByDigest, tokenById } from './tokens.js';
 
@@ -40,6 +41,9 @@ export class SqlRecords implements RecordStore {
   }
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number) {
     return listTokens(this.database, filter, sort, page, nowMs);
+  }
+  population(nowMs: number) {
+    return population(this.database, nowMs);
   }
   async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
     let committed: readonly CommittedRecord[] = [];

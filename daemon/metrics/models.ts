@@ -1,0 +1,47 @@
+import type { RequestEnded } from '../core/events.js';
+import { holdsSecret } from '../core/masking.js';
+import type { Sample } from './family.js';
+
+const MOST_MODELS = 50;
+const OTHER = 'other';
+const LOOKS_LIKE_A_MODEL = /^[\w.:/@+-]{1,64}$/;
+
+/**
+ * Model tokens by model. The first models whose tokens a provider counted get a series each, all later ones share one: whoever
+ * invents names gets no answer with a count.
+ */
+export class ModelMetrics {
+  readonly #models = new Map<string, { prompt: number; completion: number }>();
+  /** Answers that could be read, and did not say how many tokens they took. */
+  missing = 0;
+
+  record({ model, usage, outcome, cache }: RequestEnded): void {
+    if (cache === 'hit') return; // Paid for when the upstream gave it.
+    if (usage === null) {
+      if (model !== null && outcome === 'ok') this.missing += 1;
+      return;
+    }
+    const counted = this.#countsOf(model);
+    counted.prompt += usage.promptTokens ?? 0;
+    counted.completion += usage.completionTokens ?? 0;
+  }
+
+  *tokens(): Iterable<Sample> {
+    for (const [model, { prompt, completion }] of this.#models) {
+      yield { labels: { model, kind: 'prompt' }, value: prompt };
+      yield { labels: { model, kind: 'completion' }, value: completion };
+    }
+  }
+
+  #countsOf(model: string | null): { prompt: number; completion: number } {
+    const known = this.#models.get(model ?? OTHER);
+    if (known) return known;
+    const isNameable = model !== null && LOOKS_LIKE_A_MODEL.test(model) && !holdsSecret(model);
+    const name = isNameable && this.#models.size < MOST_MODELS ? model : OTHER;
+    const existing = this.#models.get(name);
+    if (existing) return existing;
+    const counted = { prompt: 0, completion: 0 };
+    this.#models.set(name, counted);
+    return counted;
+  }
+}
