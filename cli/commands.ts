@@ -3,6 +3,7 @@ import { aboutCommands, introductionCommand } from './about.js';
 import type { Command } from './command.js';
 import { daemonCommand } from './daemon.js';
 import { demoCommand } from './demo.js';
+import { dispatcherCommand } from './dispatcher.js';
 import { statusCommand } from './status.js';
 
 /** What runs when no command is named. */
@@ -40,7 +41,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
 export async function commandsFor(argv: readonly string[]): Promise<readonly Command[]> {
   const named = Object.entries(GROUPS).filter(([words]) => words.split(' ').every((word) => argv.includes(word)));
   const loaded = await Promise.all(named.map(([, group]) => group.load()));
-  return [daemonCommand, demoCommand, statusCommand, ...aboutCommands, ...new Set(loaded.flat())];
+  return [daemonCommand, dispatcherCommand, demoCommand, statusCommand, ...aboutCommands, ...new Set(loaded.flat())];
 }
 
 /** Every path a command goes by: what is under `manage` works without that word as well. */

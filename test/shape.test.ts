@@ -30,6 +30,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/store',
       'daemon/clock',
       'daemon/ending',
+      'daemon/listen',
       'daemon/log',
       'config',
     ],

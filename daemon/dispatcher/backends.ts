@@ -17,7 +17,10 @@ export interface BackendOptions {
 type Service = Settings['dispatcherService'];
 type Opening = (options: BackendOptions) => Promise<Backend>;
 
-const BACKENDS: Partial<Record<Service, Opening>> = {};
+const BACKENDS: Partial<Record<Service, Opening>> = {
+  file: async ({ endpoint }) => new (await import('./file.js')).FileBackend(endpoint),
+  webhook: async (options) => new (await import('./webhook.js')).WebhookBackend(options),
+};
 
 /** @throws {SettingsError} when this build has no such back end. */
 export async function openBackend(service: Service, options: BackendOptions): Promise<Backend> {
