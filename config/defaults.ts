@@ -57,10 +57,13 @@ export const eventBus: DerivedDefault = {
 /** Where each service is if nothing else is said. */
 const ENDPOINTS: Readonly<Record<string, (around: Surroundings) => string>> = {
   file: (around) => `${logsFolder(around)}/events.jsonl`,
+  lunary: () => 'https://api.lunary.ai',
+  helicone: () => 'https://api.worker.helicone.ai',
+  otlp: () => 'http://localhost:4318',
 };
 
 export const dispatcherEndpoint: DerivedDefault = {
-  says: 'for file ./data/events.jsonl, under systemd $LOGS_DIRECTORY/events.jsonl',
+  says: 'for file ./data/events.jsonl, under systemd $LOGS_DIRECTORY/events.jsonl; for lunary and helicone their own; for otlp http://localhost:4318',
   of: (around) => ENDPOINTS[around.textOf('DISPATCHER_SERVICE') ?? '']?.(around),
 };
 

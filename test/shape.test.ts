@@ -34,7 +34,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/log',
       'config',
     ],
-    packages: ['undici', 'prom-client', 'ioredis'],
+    packages: ['undici', 'prom-client', 'ioredis', '@opentelemetry'],
   },
   'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
   'daemon/demo': {

@@ -1,5 +1,5 @@
 /** Which back ends there are. Each is loaded only when it is the one. */
-import { type Settings, SettingsError } from '../../config/settings.js';
+import type { Settings } from '../../config/settings.js';
 import type { Clock, Log } from '../core/ports.js';
 import type { Backend } from './backend.js';
 
@@ -17,14 +17,13 @@ export interface BackendOptions {
 type Service = Settings['dispatcherService'];
 type Opening = (options: BackendOptions) => Promise<Backend>;
 
-const BACKENDS: Partial<Record<Service, Opening>> = {
+const BACKENDS: Record<Service, Opening> = {
   file: async ({ endpoint }) => new (await import('./file.js')).FileBackend(endpoint),
   webhook: async (options) => new (await import('./webhook.js')).WebhookBackend(options),
+  lunary: async (options) => (await import('./backends/lunary.js')).openLunary(options),
+  helicone: async (options) => (await import('./backends/helicone.js')).openHelicone(options),
+  otlp: async (options) => (await import('./backends/otlp.js')).openOtlp(options),
 };
 
-/** @throws {SettingsError} when this build has no such back end. */
-export async function openBackend(service: Service, options: BackendOptions): Promise<Backend> {
-  const open = BACKENDS[service];
-  if (!open) throw new SettingsError([`DISPATCHER_SERVICE=${service} is not in this build`]);
-  return open(options);
-}
+/** @throws {SettingsError} when the service needs a setting that is missing. */
+export const openBackend = (service: Service, options: BackendOptions): Promise<Backend> => BACKENDS[service](options);

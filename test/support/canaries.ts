@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 
 /** What a secret is for. `client`: what a client sends besides a withering token, such as a cookie. */
-export const KINDS = ['upstream', 'management', 'encryption', 'password', 'client'] as const;
+export const KINDS = ['upstream', 'management', 'encryption', 'password', 'client', 'dispatcher'] as const;
 export type Kind = (typeof KINDS)[number];
 
 const CANARY = '-canary-';

@@ -1,0 +1,170 @@
+/**
+ * Helicone: a log for each request and each change, as its SDK's manual logger posts it, one by one. Sources: README.md beside
+ * this file.
+ */
+import { createHash } from 'node:crypto';
+import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
+import type { Backend, Delivery, Verdict } from '../backend.js';
+import type { BackendOptions } from '../backends.js';
+import { HttpClient } from '../http.js';
+import { countsOf, failureOf, type JsonObject, objectIn, operationOf, timesOf } from './call.js';
+import { addressUnder, bearerOf, deliverEach } from './vendor.js';
+
+const PATH = '/custom/v1/log';
+const BATCH = { mostEvents: 64, mostBytes: 16 * 1024 * 1024 };
+const AT_ONCE = 8;
+const CANCELLED_STATUS = -3; // What the SDK says of a caller that left.
+const FAILED_STATUS = 500; // What the SDK says of a call that failed by itself.
+
+/** @throws {SettingsError} without a key. */
+export function openHelicone(options: BackendOptions): Promise<Backend> {
+  const url = addressUnder(options.endpoint, PATH);
+  const authorization = bearerOf(options, 'helicone');
+  const http = new HttpClient(options.clock);
+
+  async function send(event: EventJson, signal: AbortSignal): Promise<Verdict> {
+    const labels = labelsOf(event);
+    const headers = { 'content-type': 'application/json', authorization, ...labels };
+    const posted = await http.post({ url, headers, body: JSON.stringify(logOf(event, labels)), signal });
+    if (posted.kind !== 'accepted') return posted;
+    // It answers 200 even when it could not keep the log, and says so in the body.
+    const error = objectIn(posted.body)?.['error'] ?? null;
+    return error === null ? { kind: 'delivered' } : { kind: 'retry', why: 'accepted, but the answer has an error' };
+  }
+
+  return Promise.resolve({
+    batch: BATCH,
+    deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
+      deliverEach(deliveries, isAny, (events) => sendSome(events, signal, send)),
+    close: () => http.close(),
+  });
+}
+
+const isAny = (_event: EventJson): _event is EventJson => true;
+
+/** Sends a few at a time. The first that learns that the credential is refused keeps the rest from being sent. */
+async function sendSome(
+  events: readonly EventJson[],
+  signal: AbortSignal,
+  send: (event: EventJson, signal: AbortSignal) => Promise<Verdict>,
+): Promise<Verdict[]> {
+  const verdicts: Verdict[] = [];
+  const refused = new AbortController();
+  const either = AbortSignal.any([signal, refused.signal]);
+  const queue = events.entries();
+  const worker = async () => {
+    for (const [i, event] of queue) verdicts[i] = await send(event, either);
+  };
+  const workers = Array.from({ length: Math.min(AT_ONCE, events.length) }, () =>
+    worker().catch((error: unknown) => {
+      refused.abort();
+      throw error;
+    }),
+  );
+  const failed = (await Promise.allSettled(workers)).find((it) => it.status === 'rejected');
+  if (failed) throw failed.reason;
+  return verdicts;
+}
+
+/**
+ * What Helicone files a log under. It reads these from the fields of the request; older servers of one's own read them from the
+ * log's `meta` instead, so they are sent as both.
+ */
+function labelsOf(event: EventJson): Record<string, string> {
+  const isCall = event.kind === 'request.completed';
+  const labels = {
+    'Helicone-Request-Id': logId(event.id),
+    'Helicone-User-Id': event.token_id,
+    'Helicone-Property-Event': event.id,
+    'Helicone-Property-Kind': event.kind,
+    'Helicone-Property-Project': event.project_id,
+    'Helicone-Property-Instance': event.instance,
+    'Helicone-Property-Request': event.request_id,
+    'Helicone-Property-Path': isCall ? event.path : null,
+    'Helicone-Property-Outcome': isCall ? event.outcome : null,
+    'Helicone-Property-Code': isCall ? event.code : null,
+    'Helicone-Property-Cache': isCall ? event.cache : null,
+  };
+  const known = Object.entries(labels).filter((it): it is [string, string] => it[1] !== null);
+  return Object.fromEntries(known.map(([name, value]) => [name, value.replace(/[^\x20-\x7e]/g, '?')]));
+}
+
+/**
+ * The event's id as a UUID of version 5 within itself: Helicone takes versions 1 to 5 for a request's id and makes one up
+ * for all others, so that a repeated event would be another log.
+ */
+function logId(eventId: string): string {
+  const namespace = Buffer.from(eventId.replaceAll('-', ''), 'hex');
+  const id = createHash('sha1').update(namespace).update('helicone').digest().subarray(0, 16);
+  id.writeUInt8((id.readUInt8(6) & 0x0f) | 0x50, 6);
+  id.writeUInt8((id.readUInt8(8) & 0x3f) | 0x80, 8);
+  return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+function logOf(event: EventJson, meta: Record<string, string>): JsonObject {
+  const isCall = event.kind === 'request.completed';
+  const { startMs, endMs } = isCall
+    ? timesOf(event)
+    : { startMs: Date.parse(event.time), endMs: Date.parse(event.time) };
+  const { request, response, status } = isCall && operationOf(event) ? callOf(event) : dataOf(event);
+  return {
+    providerRequest: { url: 'custom-model-nopath', json: request, meta },
+    providerResponse: {
+      headers: {},
+      status,
+      ...(typeof response === 'string' ? { json: {}, textBody: response } : { json: response }),
+    },
+    timing: {
+      startTime: instantOf(startMs),
+      endTime: instantOf(endMs),
+      timeToFirstToken: isCall && event.streamed ? (event.first_byte_ms ?? undefined) : undefined,
+    },
+  };
+}
+
+const instantOf = (ms: number) => ({ seconds: Math.floor(ms / 1000), milliseconds: ms % 1000 });
+
+interface Log {
+  request: JsonObject;
+  response: JsonObject | string;
+  status: number;
+}
+
+/** A call of a model. Without bodies there are the model and the usage, where they are known. */
+function callOf(event: RequestEventJson): Log {
+  const { request_body, response_body, model } = event;
+  const named = model === null ? {} : { model };
+  const usage = countsOf(event.usage, ['prompt_tokens', 'completion_tokens']);
+  const total = event.usage.total_tokens;
+  const known = { ...named, ...(usage && { usage: { ...usage, ...(total !== null && { total_tokens: total }) } }) };
+  // The SDK logs a stream as its text, a line for each piece; what a stream spells is one piece.
+  const response = event.streamed ? response_body : (objectIn(response_body) ?? response_body);
+  return {
+    request: objectIn(request_body) ?? (request_body === null ? named : { ...named, text: request_body }),
+    response: response ?? known,
+    status: statusOf(event),
+  };
+}
+
+function statusOf(event: RequestEventJson): number {
+  if (event.outcome === 'client_closed') return CANCELLED_STATUS;
+  return failureOf(event) !== null && event.status < 400 ? FAILED_STATUS : event.status;
+}
+
+/** What is no call of a model: an operation of one's own, in Helicone's words. */
+function dataOf(event: EventJson): Log {
+  const isCall = event.kind === 'request.completed';
+  const name = isCall ? `${event.method} ${event.path}` : event.kind;
+  const own = { _type: 'data', name };
+  const failed = isCall && failureOf(event) !== null;
+  return {
+    request: { ...own, ...(isCall ? { method: event.method, path: event.path } : changeOf(event)) },
+    response: { ...own, status: failed ? 'error' : 'success' },
+    status: isCall ? statusOf(event) : 200,
+  };
+}
+
+function changeOf({ actor, count, project_id, token_id }: ChangeEventJson): JsonObject {
+  const change = { actor, count, project_id, token_id };
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null));
+}

@@ -1,0 +1,162 @@
+/**
+ * Lunary: a run for each request, as its SDK reports one with a `start` and an `end` or `error`. The run's id is the event's, so
+ * that a run that is there already is refused as such, which is a delivery. Sources: README.md beside this file.
+ */
+import type { EventJson, RequestEventJson } from '../../store/event-json.js';
+import type { Backend, Delivery, Verdict } from '../backend.js';
+import type { BackendOptions } from '../backends.js';
+import { HttpClient, verdictsOf } from '../http.js';
+import { countsOf, failureOf, isObject, type JsonObject, objectIn, objectsIn, operationOf, timesOf } from './call.js';
+import { addressUnder, bearerOf, deliverEach, sendInParts } from './vendor.js';
+
+const PATH = '/v1/runs/ingest';
+const BATCH = { mostEvents: 50, mostBytes: 4 * 1024 * 1024, gatherMs: 500 }; // Its server takes 20 MB, its SDK waits 500 ms.
+
+/** @throws {SettingsError} without a key. */
+export function openLunary(options: BackendOptions): Promise<Backend> {
+  const url = addressUnder(options.endpoint, PATH);
+  const headers = { 'content-type': 'application/json', authorization: bearerOf(options, 'lunary') };
+  const http = new HttpClient(options.clock);
+
+  async function send(events: readonly RequestEventJson[], signal: AbortSignal) {
+    const posted = await http.post({ url, headers, body: JSON.stringify({ events: events.flatMap(runOf) }), signal });
+    if (posted.kind === 'rejected') return posted;
+    return posted.kind === 'accepted' ? readResults(posted.body, events) : verdictsOf(posted, events.length);
+  }
+
+  return Promise.resolve({
+    batch: BATCH,
+    deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
+      deliverEach(deliveries, isRequest, (events) => sendInParts(events, (some) => send(some, signal))),
+    close: () => http.close(),
+  });
+}
+
+// It knows events of its own only within a thread of a chat.
+const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';
+
+/** The two events of a run. What is undefined is not sent. */
+function runOf(event: RequestEventJson): JsonObject[] {
+  const operation = operationOf(event);
+  const { startMs, endMs } = timesOf(event);
+  const failure = failureOf(event);
+  const run = {
+    type: operation === null ? 'tool' : operation === 'embeddings' ? 'embed' : 'llm',
+    runId: event.id,
+    runtime: 'llmp',
+  };
+  const name = operation === null ? `${event.method} ${event.path}` : (event.model ?? undefined);
+  const start = {
+    ...run,
+    event: 'start',
+    timestamp: startMs,
+    name,
+    ...inputOf(event),
+    userId: event.token_id ?? undefined,
+    metadata: metadataOf(event),
+  };
+  if (failure !== null) {
+    return [start, { ...run, event: 'error', timestamp: endMs, error: { message: failure } }];
+  }
+  const tokensUsage = countsOf(event.usage, ['prompt', 'completion']);
+  return [start, { ...run, event: 'end', timestamp: endMs, name, output: outputOf(event), tokensUsage }];
+}
+
+/** Which members of a request are its parameters. The SDK's list, in its order. */
+const PARAMETERS = [
+  ...[
+    'temperature',
+    'top_p',
+    'top_k',
+    'stop',
+    'audio',
+    'prediction',
+    'modalities',
+    'presence_penalty',
+    'frequency_penalty',
+  ],
+  ...[
+    'seed',
+    'function_call',
+    'service_tier',
+    'parallel_tool_calls',
+    'functions',
+    'tools',
+    'tool_choice',
+    'top_logprobs',
+  ],
+  ...['logprobs', 'response_format', 'max_tokens', 'max_completion_tokens', 'logit_bias'],
+];
+
+function inputOf({ request_body }: RequestEventJson): { input?: unknown; params?: JsonObject } {
+  if (request_body === null) return {};
+  const request = objectIn(request_body);
+  if (!request) return { input: request_body };
+  const params = Object.fromEntries(PARAMETERS.filter((it) => request[it]).map((it) => [it, request[it]]));
+  return {
+    input: objectsIn(request['messages'])?.map(messageOf) ?? request['input'] ?? request['prompt'] ?? request,
+    params,
+  };
+}
+
+function outputOf({ response_body }: RequestEventJson): unknown {
+  if (response_body === null) return undefined;
+  const response = objectIn(response_body);
+  if (!response) return response_body;
+  const choice = objectsIn(response['choices'])?.[0];
+  if (isObject(choice?.['message'])) return messageOf(choice['message']);
+  return choice?.['text'] ?? response['output'] ?? response;
+}
+
+/** The members of a message that Lunary knows. */
+function messageOf({
+  role,
+  content,
+  audio,
+  refusal,
+  name,
+  function_call,
+  tool_calls,
+  tool_call_id,
+}: JsonObject): JsonObject {
+  return { role, content, audio, refusal, function_call, tool_calls, tool_call_id, name };
+}
+
+/** Strings, numbers and booleans are kept, on one level. Their names are camelCase there. */
+function metadataOf(event: RequestEventJson): JsonObject {
+  const known = {
+    requestId: event.request_id,
+    upstreamRequestId: event.upstream_request_id,
+    projectId: event.project_id,
+    instance: event.instance,
+    method: event.method,
+    path: event.path,
+    status: event.status,
+    outcome: event.outcome,
+    code: event.code,
+    cache: event.cache,
+    streamed: event.streamed,
+    upstreamMs: event.upstream_ms,
+    firstByteMs: event.first_byte_ms,
+  };
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== null));
+}
+
+/**
+ * Its answer has a result for each event of each run: `{results: [{id, success, error?}]}`. That a run is there already it tells
+ * only in the text of `error`; nothing else of that text is looked at, and none of it is passed on.
+ */
+function readResults(answer: string, events: readonly RequestEventJson[]): Verdict[] {
+  const results = objectsIn(objectIn(answer)?.['results']);
+  if (!results) return events.map(() => ({ kind: 'retry', why: 'accepted, but the answer has no results' }));
+  return events.map(({ id }) => {
+    const ofRun = results.filter((result) => result['id'] === id);
+    if (ofRun.length === 0) return { kind: 'retry', why: 'accepted, but without a result for the event' };
+    return ofRun.every((it) => it['success'] === true || isThereAlready(it))
+      ? { kind: 'delivered' }
+      : { kind: 'rejected', why: 'refused in an accepted batch' };
+  });
+}
+
+const isThereAlready = ({ error }: JsonObject): boolean =>
+  typeof error === 'string' && /already exists|duplicate key/i.test(error);

@@ -1,0 +1,169 @@
+/* eslint-disable @typescript-eslint/no-deprecated -- the constants of the GenAI conventions have moved to where no package is */
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import * as conventions from '@opentelemetry/semantic-conventions/incubating';
+import { expect } from 'chai';
+import { METRICS } from '../../daemon/dispatcher/backends/otlp-names.js';
+import type { RequestEventJson } from '../../daemon/store/event-json.js';
+import { deliveriesOf, NO_USAGE, requestEvent } from '../support/event-json.js';
+import { eventually } from '../support/eventually.js';
+import { json } from '../support/provider.js';
+import { type Attribute, type Metrics, METRICS_PATH, openCollector, TRACES, valuesOf } from './otlp.js';
+import { isAsRecorded } from './recordings.js';
+import type { Vendor } from './vendor.js';
+
+describe('the metrics of a collector', () => {
+  let vendor: Vendor;
+
+  beforeEach(async () => {
+    vendor = await openCollector();
+  });
+  afterEach(() => vendor.close());
+
+  /** What was sent when the time for the metrics came. */
+  async function metricsAfter(...events: RequestEventJson[]): Promise<Metrics> {
+    await vendor.deliver(...deliveriesOf(...events));
+    const before = vendor.bodies(METRICS_PATH).length;
+    vendor.clock.advance(10_000);
+    await eventually('metrics are sent', () => vendor.bodies(METRICS_PATH).length > before);
+    return vendor.bodies<Metrics>(METRICS_PATH).at(-1)!;
+  }
+
+  const pointsOf = (sent: Metrics, metric: { name: string }) =>
+    sent.resourceMetrics[0]!.scopeMetrics[0]!.metrics.find(({ name }) => name === metric.name)?.histogram.dataPoints ??
+    [];
+
+  it('is what the SDK and its exporter send for the same measurements', async () => {
+    const ours = await metricsAfter(requestEvent());
+    const exporter = new OTLPMetricExporter({ url: vendor.receiver.url + METRICS_PATH });
+    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+    const provider = new MeterProvider({
+      resource: resourceFromAttributes({ 'service.name': 'llmp', 'service.instance.id': 'theirs' }),
+      readers: [reader],
+    });
+    const meter = provider.getMeter('llmp', '1.2.3');
+    const call = {
+      [conventions.ATTR_GEN_AI_OPERATION_NAME]: 'chat',
+      [conventions.ATTR_GEN_AI_PROVIDER_NAME]: 'openai',
+      [conventions.ATTR_GEN_AI_REQUEST_MODEL]: 'gpt-test',
+      [conventions.ATTR_GEN_AI_RESPONSE_MODEL]: 'gpt-test',
+    };
+    const type = conventions.ATTR_GEN_AI_TOKEN_TYPE;
+    const advised = ({ unit, description, boundaries }: (typeof METRICS)[keyof typeof METRICS]) => ({
+      unit,
+      description,
+      advice: { explicitBucketBoundaries: [...boundaries] },
+    });
+    const { tokenUsage, duration } = METRICS;
+    const tokens = meter.createHistogram(conventions.METRIC_GEN_AI_CLIENT_TOKEN_USAGE, advised(tokenUsage));
+    meter.createHistogram(conventions.METRIC_GEN_AI_CLIENT_OPERATION_DURATION, advised(duration)).record(1.5, call);
+    tokens.record(3, { ...call, [type]: conventions.GEN_AI_TOKEN_TYPE_VALUE_INPUT });
+    tokens.record(2, { ...call, [type]: conventions.GEN_AI_TOKEN_TYPE_VALUE_OUTPUT });
+    await reader.forceFlush();
+    await provider.shutdown();
+    const theirs = vendor.bodies<Metrics>(METRICS_PATH)[1];
+    isAsRecorded('otlp-metrics', comparable(theirs!));
+    expect(comparable(ours)).to.deep.equal(comparable(theirs!));
+  });
+
+  /** Without the times and the instance, which differ. */
+  const comparable = (sent: Metrics) =>
+    JSON.parse(
+      JSON.stringify(sent, (key, value: unknown) =>
+        /UnixNano$/.test(key) || (value as Attribute | null)?.key === 'service.instance.id' ? null : value,
+      ),
+    ) as unknown;
+
+  it('is in the units and buckets of the conventions, cumulative', async () => {
+    const sent = await metricsAfter(requestEvent());
+    const metrics = sent.resourceMetrics[0]!.scopeMetrics[0]!.metrics;
+    expect(metrics.map(({ name, unit }) => ({ name, unit }))).to.have.deep.members([
+      { name: 'gen_ai.client.token.usage', unit: '{token}' },
+      { name: 'gen_ai.client.operation.duration', unit: 's' },
+    ]);
+    expect(metrics.map(({ histogram }) => histogram.aggregationTemporality)).to.deep.equal([2, 2]);
+    expect(pointsOf(sent, METRICS.duration)[0]!.explicitBounds).to.deep.equal([
+      ...[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+    ]);
+    expect(pointsOf(sent, METRICS.tokenUsage)[0]!.explicitBounds).to.deep.equal([
+      ...[1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864],
+    ]);
+  });
+
+  it('counts no usage that is unknown, and failures by their kind', async () => {
+    const failed = requestEvent({ usage: NO_USAGE, status: 503, outcome: 'upstream_error', model: null });
+    const sent = await metricsAfter(failed, requestEvent({ method: 'GET', path: '/v1/models', model: null }));
+    expect(pointsOf(sent, METRICS.tokenUsage)).to.be.empty;
+    const [point, ...more] = pointsOf(sent, METRICS.duration);
+    expect(more).to.be.empty;
+    expect(valuesOf(point!.attributes)).to.deep.equal({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'openai',
+      'error.type': '503',
+    });
+  });
+
+  it('makes good with the next sending what a failed one would have said, and sends no span again', async () => {
+    vendor.receiver.answer = (_req, res, { url }) => {
+      json(res, url === METRICS_PATH ? 503 : 200, {});
+    };
+    await metricsAfter(requestEvent());
+    await eventually('it is told', () => vendor.logged.length === 1);
+    vendor.receiver.answer = (_req, res) => {
+      json(res, 200, {});
+    };
+    const sent = await metricsAfter(requestEvent());
+    expect(pointsOf(sent, METRICS.duration)[0]).to.include({ count: 2, sum: 3 });
+    expect(vendor.bodies(TRACES)).to.have.length(2);
+  });
+
+  it('delivers spans to a collector that takes no metrics, and says so once', async () => {
+    vendor.receiver.answer = (_req, res, { url }) => {
+      json(res, url === METRICS_PATH ? 401 : 200, {});
+    };
+    for (let i = 0; i < 3; i++) await metricsAfter(requestEvent());
+    await vendor.backend.close(); // Waits for their answers.
+    expect(vendor.logged).to.have.length(1);
+    expect(vendor.bodies(TRACES)).to.have.length(3);
+  });
+
+  it('counts no answer out of the cache: no model was asked', async () => {
+    const sent = await metricsAfter(requestEvent({ cache: 'hit', duration_ms: 1 }), requestEvent());
+    expect(pointsOf(sent, METRICS.duration)[0]).to.include({ count: 1, sum: 1.5 });
+    expect(pointsOf(sent, METRICS.tokenUsage).map(({ count }) => count)).to.deep.equal([1, 1]);
+  });
+
+  it('counts only what was delivered', async () => {
+    const [good, bad] = [requestEvent({ duration_ms: 1000 }), requestEvent({ duration_ms: 9000 })];
+    vendor.receiver.answer = (_req, res, { body, url }) => {
+      json(res, url === TRACES && body.includes(bad.id.replaceAll('-', '')) ? 400 : 200, {});
+    };
+    const sent = await metricsAfter(good, bad);
+    expect(pointsOf(sent, METRICS.duration)[0]).to.include({ count: 1, sum: 1 });
+  });
+
+  it('is of few series, however many models there are', async () => {
+    const events = Array.from({ length: 3000 }, (_, i) => requestEvent({ model: `model-${i}` }));
+    const sent = await metricsAfter(...events);
+    const points = pointsOf(sent, METRICS.duration);
+    expect(points).to.have.length.within(1, 2000);
+    expect(points.reduce((sum, { count }) => sum + count, 0)).to.equal(3000);
+  });
+
+  it('is sent before the end', async () => {
+    await vendor.deliver(...deliveriesOf(requestEvent()));
+    expect(vendor.bodies(METRICS_PATH)).to.be.empty;
+    await vendor.backend.close();
+    expect(vendor.bodies(METRICS_PATH)).to.have.length(1);
+  });
+
+  it('keeps nobody at the end whose collector is silent', async () => {
+    await vendor.deliver(...deliveriesOf(requestEvent()));
+    vendor.receiver.answer = () => undefined;
+    const closed = vendor.backend.close();
+    await eventually('metrics are sent', () => vendor.bodies(METRICS_PATH).length === 1);
+    vendor.clock.advance(3_000);
+    await closed;
+  });
+});

@@ -1,0 +1,271 @@
+/* eslint-disable @typescript-eslint/no-deprecated -- the constants of the GenAI conventions have moved to where no package is */
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { SpanKind } from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import * as conventions from '@opentelemetry/semantic-conventions/incubating';
+import { expect } from 'chai';
+import type { RequestEventJson } from '../../daemon/store/event-json.js';
+import { changeEvent, deliveriesOf, NO_USAGE, PROJECT_ID, requestEvent, TOKEN_ID } from '../support/event-json.js';
+import { json } from '../support/provider.js';
+import { openCollector, type Span, TRACES, type Traces, valuesOf } from './otlp.js';
+import { isAsRecorded } from './recordings.js';
+import { behavesAsVendor, type Vendor } from './vendor.js';
+
+behavesAsVendor({
+  service: 'otlp',
+  path: TRACES,
+  accept: (res) => {
+    json(res, 200, {});
+  },
+  keyOf: ({ id }) => id.replaceAll('-', ''),
+});
+
+describe('the spans of a collector', () => {
+  let vendor: Vendor;
+
+  beforeEach(async () => {
+    vendor = await openCollector();
+  });
+  afterEach(() => vendor.close());
+
+  const lastTraces = () => vendor.bodies<Traces>(TRACES).at(-1)!;
+
+  async function spanFor(event: RequestEventJson): Promise<Span> {
+    expect(await vendor.deliver(...deliveriesOf(event))).to.deep.equal([{ kind: 'delivered' }]);
+    return lastTraces().resourceSpans[0]!.scopeSpans[0]!.spans[0]!;
+  }
+
+  it('is what the SDK and its exporter send for the same span', async () => {
+    const event = requestEvent({ id: '0197f2b0-0000-7000-8000-000000000001' });
+    await vendor.deliver(...deliveriesOf(event));
+    const exporter = new OTLPTraceExporter({
+      url: vendor.receiver.url + TRACES,
+      headers: { authorization: `Bearer ${vendor.key}` },
+    });
+    const provider = new BasicTracerProvider({
+      resource: resourceFromAttributes({ 'service.name': 'llmp', 'service.instance.id': 'proxy-1' }),
+      idGenerator: {
+        generateTraceId: () => '0197f2b0000070008000000000000001',
+        generateSpanId: () => '8000000000000001',
+      },
+      spanProcessors: [new SimpleSpanProcessor(exporter)],
+    });
+    provider
+      .getTracer('llmp', '1.2.3')
+      .startSpan('chat gpt-test', {
+        kind: SpanKind.CLIENT,
+        startTime: new Date('2026-11-22T06:00:01.000Z'),
+        attributes: {
+          [conventions.ATTR_GEN_AI_OPERATION_NAME]: conventions.GEN_AI_OPERATION_NAME_VALUE_CHAT,
+          [conventions.ATTR_GEN_AI_PROVIDER_NAME]: conventions.GEN_AI_PROVIDER_NAME_VALUE_OPENAI,
+          [conventions.ATTR_GEN_AI_REQUEST_MODEL]: 'gpt-test',
+          [conventions.ATTR_GEN_AI_RESPONSE_MODEL]: 'gpt-test',
+          [conventions.ATTR_GEN_AI_USAGE_INPUT_TOKENS]: 3,
+          [conventions.ATTR_GEN_AI_USAGE_OUTPUT_TOKENS]: 2,
+          [conventions.ATTR_HTTP_REQUEST_METHOD]: 'POST',
+          [conventions.ATTR_URL_PATH]: '/v1/chat/completions',
+          [conventions.ATTR_HTTP_RESPONSE_STATUS_CODE]: 200,
+          'llmp.project.id': PROJECT_ID,
+          'llmp.token.id': TOKEN_ID,
+          'llmp.request.id': 'req-1',
+          'llmp.upstream.request.id': 'req_upstream_1',
+          'llmp.outcome': 'ok',
+          'llmp.cache': 'miss',
+        },
+      })
+      .end(new Date('2026-11-22T06:00:02.500Z'));
+    await provider.forceFlush();
+    await provider.shutdown();
+    const [ours, theirs] = vendor.receiver.received;
+    const sent = JSON.parse(theirs!.body.toString()) as unknown;
+    isAsRecorded('otlp-span', sent);
+    expect(JSON.parse(ours!.body.toString())).to.deep.equal(sent);
+    const { authorization, 'content-type': type } = theirs!.headers;
+    expect(ours).to.include({ method: theirs!.method, url: theirs!.url });
+    expect(ours!.headers).to.include({ authorization, 'content-type': type, 'user-agent': 'llmp/1.2.3' });
+  });
+
+  it('has the event’s id as that of the trace', async () => {
+    const event = requestEvent();
+    const { traceId, spanId } = await spanFor(event);
+    expect(traceId).to.equal(event.id.replaceAll('-', ''));
+    expect(spanId).to.equal(traceId.slice(16));
+  });
+
+  it('is of the daemon that served it', async () => {
+    const events = [requestEvent(), requestEvent({ instance: 'proxy-2' }), requestEvent()];
+    await vendor.deliver(...deliveriesOf(...events));
+    const of = lastTraces().resourceSpans.map(({ resource, scopeSpans }) => ({
+      instance: valuesOf(resource.attributes)['service.instance.id'],
+      spans: scopeSpans[0]!.spans.length,
+    }));
+    expect(of).to.deep.equal([
+      { instance: 'proxy-1', spans: 2 },
+      { instance: 'proxy-2', spans: 1 },
+    ]);
+  });
+
+  for (const [path, name, operation] of [
+    ['/v1/responses', 'chat gpt-test', 'chat'],
+    ['/v1/completions', 'text_completion gpt-test', 'text_completion'],
+    ['/v1/embeddings', 'embeddings gpt-test', 'embeddings'],
+    ['/v1/audio/transcriptions', 'generate_content gpt-test', 'generate_content'],
+  ] as const) {
+    it(`is called ${name} for ${path}`, async () => {
+      const span = await spanFor(requestEvent({ path }));
+      expect(span.name).to.equal(name);
+      expect(valuesOf(span.attributes)).to.include({ 'gen_ai.operation.name': operation });
+    });
+  }
+
+  it('is an HTTP request and nothing else for what asks no model', async () => {
+    const span = await spanFor(requestEvent({ method: 'GET', path: '/v1/models', model: null, usage: NO_USAGE }));
+    expect(span.name).to.equal('GET');
+    expect(valuesOf(span.attributes)).to.include({ 'http.request.method': 'GET', 'url.path': '/v1/models' });
+    expect(span.attributes.filter(({ key }) => key.startsWith('gen_ai.'))).to.be.empty;
+  });
+
+  it('fails with our code, with how it ended, or with the status', async () => {
+    for (const [more, type] of [
+      [{ outcome: 'refused', code: 'request_limit_reached', status: 429 }, 'request_limit_reached'],
+      [{ outcome: 'truncated' }, 'truncated'],
+      [{ outcome: 'upstream_error', status: 503 }, '503'],
+      [{ status: 404 }, '404'],
+    ] as const) {
+      const span = await spanFor(requestEvent(more));
+      expect(span.status.code).to.equal(2);
+      expect(valuesOf(span.attributes)).to.include({ 'error.type': type });
+      expect(valuesOf(span.attributes)).to.not.have.property('gen_ai.response.model');
+    }
+    expect(valuesOf((await spanFor(requestEvent())).attributes)).to.not.have.property('error.type');
+  });
+
+  it('has no status that was not sent', async () => {
+    const span = await spanFor(requestEvent({ outcome: 'client_closed', status: 499 }));
+    expect(valuesOf(span.attributes)).to.include({ 'error.type': 'client_closed' });
+    expect(valuesOf(span.attributes)).to.not.have.property('http.response.status_code');
+  });
+
+  it('has no usage that is unknown, and the half that is known', async () => {
+    const span = await spanFor(requestEvent({ usage: NO_USAGE }));
+    expect(span.attributes.filter(({ key }) => key.startsWith('gen_ai.usage.'))).to.be.empty;
+    const half = await spanFor(requestEvent({ usage: { ...NO_USAGE, prompt_tokens: 0, source: 'provider' } }));
+    expect(valuesOf(half.attributes)).to.include({ 'gen_ai.usage.input_tokens': 0 });
+    expect(valuesOf(half.attributes)).to.not.have.property('gen_ai.usage.output_tokens');
+  });
+
+  it('has the model that was asked for apart from the one that answered', async () => {
+    const span = await spanFor(requestEvent({ model: 'gpt-test-0613', request_body: '{"model":"gpt-test"}' }));
+    expect(span.name).to.equal('chat gpt-test');
+    expect(valuesOf(span.attributes)).to.include({
+      'gen_ai.request.model': 'gpt-test',
+      'gen_ai.response.model': 'gpt-test-0613',
+    });
+  });
+
+  it('has the messages of a chat in the shape of the conventions, only where there are bodies', async () => {
+    const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Paris"}' } };
+    const request = {
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Weather?' },
+            { type: 'image_url', image_url: { url: 'u' } },
+          ],
+        },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'c1', content: 'rain' },
+      ],
+    };
+    const response = {
+      choices: [
+        { message: { role: 'assistant', content: 'It rains.' }, finish_reason: 'stop' },
+        { message: { role: 'assistant', content: null, tool_calls: [call] }, finish_reason: 'tool_calls' },
+      ],
+    };
+    const span = await spanFor(
+      requestEvent({ request_body: JSON.stringify(request), response_body: JSON.stringify(response) }),
+    );
+    const values = valuesOf(span.attributes);
+    const called = { type: 'tool_call', id: 'c1', name: 'weather', arguments: { city: 'Paris' } };
+    expect(JSON.parse(String(values['gen_ai.input.messages']))).to.deep.equal([
+      {
+        role: 'user',
+        parts: [
+          { type: 'text', content: 'Weather?' },
+          { type: 'image_url', image_url: { url: 'u' } },
+        ],
+      },
+      { role: 'assistant', parts: [called] },
+      { role: 'tool', parts: [{ type: 'tool_call_response', id: 'c1', response: 'rain' }] },
+    ]);
+    expect(JSON.parse(String(values['gen_ai.output.messages']))).to.deep.equal([
+      { role: 'assistant', parts: [{ type: 'text', content: 'It rains.' }], finish_reason: 'stop' },
+      { role: 'assistant', parts: [called], finish_reason: 'tool_call' },
+    ]);
+    const bare = await spanFor(requestEvent());
+    expect(bare.attributes.filter(({ key }) => key.endsWith('.messages'))).to.be.empty;
+  });
+
+  it('has the messages of a response', async () => {
+    const request = { instructions: 'Be terse.', input: 'Weather?' };
+    const response = {
+      status: 'completed',
+      output: [
+        { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'One moment.' }] },
+        { type: 'function_call', call_id: 'c1', name: 'weather', arguments: '{}' },
+      ],
+    };
+    const span = await spanFor(
+      requestEvent({
+        path: '/v1/responses',
+        request_body: JSON.stringify(request),
+        response_body: JSON.stringify(response),
+      }),
+    );
+    const values = valuesOf(span.attributes);
+    expect(JSON.parse(String(values['gen_ai.input.messages']))).to.deep.equal([
+      { role: 'user', parts: [{ type: 'text', content: 'Weather?' }] },
+    ]);
+    const parts = [
+      { type: 'text', content: 'One moment.' },
+      { type: 'tool_call', id: 'c1', name: 'weather', arguments: {} },
+    ];
+    expect(JSON.parse(String(values['gen_ai.output.messages']))).to.deep.equal([
+      { role: 'assistant', parts, finish_reason: 'stop' },
+    ]);
+  });
+
+  it('has no messages of a body that was cut', async () => {
+    const cut = '{"model":"gpt-te…[cut: 16 of 900 bytes]';
+    const span = await spanFor(requestEvent({ request_body: cut, response_body: cut }));
+    expect(span.attributes.filter(({ key }) => key.endsWith('.messages'))).to.be.empty;
+  });
+
+  it('is nothing for a change: there is no place for one', async () => {
+    expect(await vendor.deliver(...deliveriesOf(changeEvent()))).to.deep.equal([{ kind: 'delivered' }]);
+    expect(vendor.receiver.received).to.be.empty;
+  });
+
+  it('is not sent again when a collector refuses some of a batch, which is told', async () => {
+    vendor.receiver.answer = (_req, res) => {
+      json(res, 200, { partialSuccess: { rejectedSpans: '1', errorMessage: `about ${vendor.key}` } });
+    };
+    const verdicts = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
+    expect(verdicts).to.deep.equal([{ kind: 'delivered' }, { kind: 'delivered' }]);
+    expect(vendor.bodies(TRACES)).to.have.length(1);
+    expect(vendor.logged).to.have.length(1);
+    expect(vendor.logged[0]).to.include('"refused":1').and.not.include(vendor.key);
+  });
+
+  it('is rejected when a collector refuses all of a batch, and is not sent again', async () => {
+    vendor.receiver.answer = (_req, res) => {
+      json(res, 200, { partialSuccess: { rejectedSpans: 2 } });
+    };
+    const verdicts = await vendor.deliver(...deliveriesOf(requestEvent(), requestEvent()));
+    expect(verdicts.map(({ kind }) => kind)).to.deep.equal(['rejected', 'rejected']);
+    expect(vendor.bodies(TRACES)).to.have.length(1);
+  });
+});
