@@ -10,6 +10,7 @@ import { CacheUpkeep } from './core/cache-upkeep.js';
 import { ResponseCache } from './core/cache.js';
 import type { OnEnded, RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
+import { publishChanges, publishRequest } from './core/publishing.js';
 import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
 import { drain } from './drain.js';
@@ -62,7 +63,13 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const live = { current: settings };
   const instanceId = randomUUID();
   const stores = await openStores(settings);
-  const shared = await openSharedStores({ live, clock, log, deriveKey: (purpose) => stores.deriveKey(purpose) });
+  const shared = await openSharedStores({
+    live,
+    clock,
+    log,
+    instanceId,
+    deriveKey: (purpose) => stores.deriveKey(purpose),
+  });
   const migrator = new Migrator(stores.database.sequelize, version, () => clock.now());
   const readiness = new Readiness();
   const { lookup, ledger } = stores;
@@ -98,6 +105,15 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const isServing = () => readiness.isDatabaseReady;
   /** All who keep a record of requests on /v1. */
   const keepers: OnEnded[] = [(ended) => options.onEnded?.(ended)];
+  const { redis, bus } = shared;
+  if (bus) {
+    keepers.push((ended) => {
+      publishRequest(bus, ended);
+    });
+    records.onCommitted((committed) => {
+      publishChanges(bus, committed);
+    });
+  }
   const onEnded = (ended: RequestEnded, cause: unknown) => {
     for (const keep of keepers) keep(ended);
     logEnded(log, ended, cause);
@@ -158,11 +174,11 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     cacheUpkeep,
     migrations: { status: () => migrator.status(), up: migrateUp },
     streams,
+    bus,
     version,
     clock,
     live,
   };
-  const { redis } = shared;
   const probes = {
     clock,
     startedAtMs: clock.monotonic(),
@@ -173,6 +189,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     },
     outlastsDatabase: () => admission.outlastsDatabase,
     pingRedis: redis && (() => redis.ping()),
+    isBusFailing: bus && (() => bus.isFailing),
   };
   /** A listener that serves what it is given, and the probes. */
   const serverOf = (serves: {

@@ -38,6 +38,10 @@ another than \`/v1/models\`, and \`%41\` another than \`A\`. Every variant of th
 are counted and stay, and no audit record is kept. A request that was on its way before does not bring its answer back. 503
 when Redis cannot be reached: then nothing is known of what was removed, so ask again.`;
 
+const FOLLOWING_EVENTS = `With Redis those of all instances, otherwise of this one. Begins with the next event, or behind
+\`Last-Event-ID\` as far as what came after it is kept. The filters narrow together; \`status\` lets requests through only,
+for nothing else has one. 404 when nothing is published (LLM_PROXY_EVENT_BUS=off).`;
+
 export const operations = {
   createProject: {
     method: 'POST',
@@ -147,6 +151,15 @@ export const operations = {
     description: PURGING,
     body: schemas.cachePurge,
     answer: schemas.cachePurged,
+    refusals: ['not_found'],
+  },
+  streamEvents: {
+    method: 'GET',
+    path: '/manage/events/stream',
+    summary: 'Follows what is published: requests that are over, and changes that were made.',
+    description: FOLLOWING_EVENTS,
+    query: schemas.eventQuery,
+    stream: schemas.event,
     refusals: ['not_found'],
   },
   readMigrations: {

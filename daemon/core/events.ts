@@ -1,4 +1,4 @@
-import type { AuditRecord } from './audit.js';
+import type { AuditAction, AuditRecord } from './audit.js';
 
 /** How a request ended. `ok` includes a provider's 4xx, which is the client's business. */
 export const OUTCOMES = [
@@ -74,3 +74,24 @@ export type OnEnded = (ended: RequestEnded) => void;
 
 /** What is published: a request that is over, or the record of a change. */
 export type Happening = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: AuditRecord };
+
+/** How much of it is bodies: what can make one event a thousand times as large as another. */
+export function bodyCharacters(happening: Happening): number {
+  if (happening.kind !== 'request') return 0;
+  const { requestBody, responseBody } = happening.ended;
+  return (requestBody === null ? 0 : requestBody.length) + (responseBody === null ? 0 : responseBody.length);
+}
+
+/** The kinds of events that changes are published as. */
+export const CHANGES_PUBLISHED = {
+  'token.create': 'token.created',
+  'token.revoke': 'token.revoked',
+  'token.revoke_all': 'token.revoked',
+  'token.reactivate': 'token.reactivated',
+  'project.create': 'project.changed',
+  'project.update': 'project.changed',
+  'cache.purge': 'cache.purged',
+} as const satisfies Partial<Record<AuditAction, string>> as Readonly<Partial<Record<AuditAction, ChangeEventKind>>>;
+
+export type ChangeEventKind =
+  'token.created' | 'token.revoked' | 'token.reactivated' | 'project.changed' | 'cache.purged';

@@ -3,7 +3,7 @@ import { type MigrationReport, wireMigrations } from '../api/migrations.js';
 import { type Operations, operations } from '../api/operations.js';
 import type { WrongAttempts } from '../core/attempts.js';
 import type { CacheUpkeep } from '../core/cache-upkeep.js';
-import type { Clock } from '../core/ports.js';
+import type { Clock, EventBus } from '../core/ports.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
 import type { Locals } from './caller.js';
@@ -11,6 +11,7 @@ import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { bearerOf, exactly } from './credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
+import { eventFeed } from './event-feed.js';
 import type { EventStreams } from './event-stream.js';
 import type { JsonBodyOptions } from './json-body.js';
 import { openApi } from './openapi.js';
@@ -37,6 +38,8 @@ export interface ManageOptions {
   };
   /** Those that are open, on whichever path. */
   streams: EventStreams;
+  /** Null when nothing is published. */
+  bus: EventBus | null;
   version: string;
   clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */
@@ -54,6 +57,9 @@ export function manageRoutes(options: ManageOptions): Router {
     ...tokenHandlers(registry),
     ...cacheHandlers(options.cacheUpkeep),
     ...migrationHandlers(options),
+    // An `async` function refuses in its promise, as the others do.
+    // eslint-disable-next-line @typescript-eslint/require-await
+    streamEvents: async ({ query, lastEventId }) => eventFeed(options.bus, query, lastEventId),
     describeApi: () => Promise.resolve(description),
   };
   serve(router, operations, handlers, options);

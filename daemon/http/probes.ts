@@ -13,12 +13,14 @@ export interface Probes {
   outlastsDatabase: () => boolean;
   /** Rejects when Redis does not answer; null where there is none. */
   pingRedis: (() => Promise<void>) | null;
+  /** Whether events cannot be published now; null where none are. */
+  isBusFailing: (() => boolean) | null;
 }
 
 const CHECK_WITHIN_MS = 1_000;
 
 export function probeRoutes(probes: Probes): Router {
-  const { clock, startedAtMs, missing, pingDatabase, outlastsDatabase, pingRedis } = probes;
+  const { clock, startedAtMs, missing, pingDatabase, outlastsDatabase, pingRedis, isBusFailing } = probes;
   const router = Router({ caseSensitive: true, strict: true });
 
   route(router, '/live', {
@@ -48,10 +50,11 @@ export function probeRoutes(probes: Probes): Router {
         pingRedis && isFine(clock, pingRedis()),
       ]);
       const redis = isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing';
+      const bus = isBusFailing === null ? 'off' : isBusFailing() ? 'failing' : 'ok';
       answer(res, isUp, {
         status: isUp ? 'ok' : 'failing',
         uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
-        checks: { database: isUp ? 'ok' : 'failing', redis, event_bus: 'off' },
+        checks: { database: isUp ? 'ok' : 'failing', redis, event_bus: bus },
       });
     },
   });

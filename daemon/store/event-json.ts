@@ -1,4 +1,5 @@
 /** Events as they lie in the stream and reach the back ends. */
+import type { ChangeEventKind, Outcome } from '../core/events.js';
 
 interface EventBase {
   schema: 1;
@@ -27,7 +28,7 @@ export interface RequestEventJson extends EventBase {
   status: number;
   code: string | null;
   upstream_request_id: string | null;
-  outcome: 'ok' | 'refused' | 'upstream_error' | 'client_closed' | 'timeout' | 'truncated' | 'revoked' | 'drained';
+  outcome: Outcome;
   cache: 'hit' | 'miss';
   duration_ms: number;
   upstream_ms: number | null;
@@ -42,16 +43,8 @@ export interface RequestEventJson extends EventBase {
   response_body: string | null;
 }
 
-export const CHANGE_KINDS = [
-  'token.created',
-  'token.revoked',
-  'token.reactivated',
-  'project.changed',
-  'cache.purged',
-] as const;
-
 export interface ChangeEventJson extends EventBase {
-  kind: (typeof CHANGE_KINDS)[number];
+  kind: ChangeEventKind;
   request_id: string | null;
   actor: string;
   /** How many tokens or answers it was about, where it may be several. */

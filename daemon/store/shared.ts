@@ -1,7 +1,8 @@
 import type { Settings } from '../../config/settings.js';
-import type { CacheStore, Clock, Log, RateWindows } from '../core/ports.js';
+import type { CacheStore, Clock, EventBus, Log, RateWindows } from '../core/ports.js';
+import { MemoryEventBus } from './memory/event-bus.js';
 import { MemoryResponseCache } from './memory/response-cache.js';
-import { redisAddressFrom } from './redis/address.js';
+import { type RedisAddress, redisAddressFrom } from './redis/address.js';
 import type { RedisConnection } from './redis/connection.js';
 
 export interface SharedStores {
@@ -11,6 +12,8 @@ export interface SharedStores {
   cache: CacheStore | null;
   /** Null where this instance counts alone. */
   rateWindows: RateWindows | null;
+  /** Null when nothing is to be published. */
+  bus: EventBus | null;
   close(): Promise<void>;
 }
 
@@ -18,6 +21,8 @@ export interface SharedStoresOptions {
   live: { readonly current: Settings };
   clock: Clock;
   log: Log;
+  /** Which daemon this is, for those who read its events. */
+  instanceId: string;
   /** Of 32 bytes, each for one purpose. */
   deriveKey: (purpose: string) => Buffer;
 }
@@ -26,12 +31,14 @@ export interface SharedStoresOptions {
  * What instances share where there is Redis, and each has for itself otherwise. Waits for the first try to reach Redis, half a
  * second at most; one that is away keeps nobody from starting.
  */
-export async function openSharedStores({ live, clock, log, deriveKey }: SharedStoresOptions): Promise<SharedStores> {
+export async function openSharedStores(options: SharedStoresOptions): Promise<SharedStores> {
+  const { live, clock, log, instanceId, deriveKey } = options;
   const settings = live.current;
   const address = redisAddressFrom(settings);
   const isInMemory = settings.httpCacheEnabled && settings.httpCacheBackend === 'memory';
   const memory = isInMemory ? new MemoryResponseCache(live, clock) : null;
-  if (!address) return { redis: null, cache: memory, rateWindows: null, close: () => Promise.resolve() };
+  const localBus = settings.eventBus === 'in-memory' ? new MemoryEventBus(instanceId, clock) : null;
+  if (!address) return { redis: null, cache: memory, rateWindows: null, bus: localBus, close: () => Promise.resolve() };
 
   // Who has no Redis need not load what talks to it.
   const [{ RedisConnection }, { RedisRateWindows }, { RedisResponseCache }] = await Promise.all([
@@ -44,14 +51,31 @@ export async function openSharedStores({ live, clock, log, deriveKey }: SharedSt
   const cache = isShared
     ? new RedisResponseCache({ connection: redis, clock, key: deriveKey('response cache') })
     : null;
-  await redis.open();
+  const redisBus = settings.eventBus === 'redis-streams' ? await redisBusOf(address, options) : null;
+  await Promise.all([redis.open(), redisBus?.open()]);
   return {
     redis,
     cache: cache ?? memory,
     rateWindows: new RedisRateWindows(redis, clock),
+    bus: redisBus ?? localBus,
     async close() {
+      await redisBus?.close();
       await cache?.close();
       redis.close();
     },
   };
+}
+
+async function redisBusOf(address: RedisAddress, { live, clock, log, instanceId }: SharedStoresOptions) {
+  const { RedisEventBus } = await import('./redis/event-bus.js');
+  const { redisStreamKey, redisStreamMaxLength, observabilityBufferSize } = live.current;
+  return new RedisEventBus({
+    address,
+    instance: instanceId,
+    key: redisStreamKey,
+    maxLength: redisStreamMaxLength,
+    bufferSize: observabilityBufferSize,
+    clock,
+    log,
+  });
 }

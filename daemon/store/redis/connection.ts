@@ -66,8 +66,10 @@ export interface ConnectionOptions {
   address: RedisAddress;
   clock: Clock;
   log: Log;
-  /** How long a command may take; 50 ms unless a test, on a machine that is busy with others, is about something else. */
+  /** How long a command may take; 50 ms, for a request waits for it, unless given. */
   commandMs?: number;
+  /** What it is for, when that is not requests: for the log, and for whoever lists the clients of Redis. */
+  purpose?: string;
 }
 
 const AWAY = new RedisAway('Redis is away'); // One for all: a stack for each would be the cost of an open breaker.
@@ -107,8 +109,8 @@ export class RedisConnection {
 
   /** Begins to connect, and goes on until it is closed. Resolves, in half a second or so, when the first try is over, good or not. */
   async open(): Promise<void> {
-    const { address, commandMs = COMMAND_MS } = this.#options;
-    const client = newClient(address, { commandMs });
+    const { address, commandMs = COMMAND_MS, purpose } = this.#options;
+    const client = newClient(address, { commandMs, ...(purpose !== undefined && { name: `llmp-${purpose}` }) });
     this.#client = client;
     try {
       const runId = await this.#greet(client);
@@ -130,6 +132,15 @@ export class RedisConnection {
    */
   async run(script: Script, args: readonly Argument[]): Promise<unknown> {
     return this.#send((client) => execute(client, script, args));
+  }
+
+  /**
+   * Runs a command of Redis' own. Bulk replies are buffers.
+   *
+   * @throws {RedisAway} @throws {RedisRefused}
+   */
+  async call(command: string, args: readonly Argument[]): Promise<unknown> {
+    return this.#send((client) => client.callBuffer(command, ...args));
   }
 
   /** @throws {RedisAway} @throws {RedisRefused} */
@@ -188,13 +199,11 @@ export class RedisConnection {
   }
 
   #goUp(): void {
-    const { clock, log, address } = this.#options;
+    const { clock, log } = this.#options;
     this.#state = 'up';
     this.#failures = 0;
     this.#upSinceMs = clock.monotonic();
-    log.info(this.#told === null ? 'connected to Redis' : 'Redis is back', {
-      address: `${address.host}:${address.port}`,
-    });
+    log.info(this.#told === null ? 'connected to Redis' : 'Redis is back', this.#which);
     this.#told = null;
   }
 
@@ -238,8 +247,13 @@ export class RedisConnection {
     if (this.#told?.has(reason)) return;
     this.#told ??= new Set();
     this.#told.add(reason);
-    const { log, address } = this.#options;
-    log.warn('Redis is away', { address: `${address.host}:${address.port}`, reason: messageOf(error) });
+    this.#options.log.warn('Redis is away', { ...this.#which, reason: messageOf(error) });
+  }
+
+  /** For the log. */
+  get #which(): { address: string; purpose?: string } {
+    const { address, purpose } = this.#options;
+    return { address: `${address.host}:${address.port}`, ...(purpose !== undefined && { purpose }) };
   }
 
   /** It may be every command that is refused: full memory, a right that is missing. */
@@ -248,7 +262,7 @@ export class RedisConnection {
     const nowMs = clock.monotonic();
     if (nowMs - this.#toldOfRefusalAtMs < TELL_EVERY_MS) return;
     this.#toldOfRefusalAtMs = nowMs;
-    log.warn('Redis refuses commands', { reason: message });
+    log.warn('Redis refuses commands', { ...this.#which, reason: message });
   }
 }
 
@@ -256,8 +270,12 @@ export class RedisConnection {
  * One connection, that is not made yet, and is not made again by itself. Nothing waits for it, and nothing is sent twice.
  *
  * @param commandMs how long a command may take.
+ * @param name for whoever lists the clients of Redis.
  */
-export function newClient(address: RedisAddress, { commandMs }: { commandMs: number }): Redis {
+export function newClient(
+  address: RedisAddress,
+  { commandMs, name = 'llmp' }: { commandMs: number; name?: string },
+): Redis {
   const { host, port, database, username, password, isEncrypted } = address;
   return new Redis({
     host,
@@ -277,7 +295,7 @@ export function newClient(address: RedisAddress, { commandMs }: { commandMs: num
     commandTimeout: commandMs,
     disconnectTimeout: 1,
     protocol: 2,
-    connectionName: 'llmp',
+    connectionName: name,
     disableClientInfo: true,
   });
 }
