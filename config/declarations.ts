@@ -271,15 +271,13 @@ const events = {
     'LLM_PROXY_EVENT_BUS',
     oneOf('redis-streams', 'in-memory', 'off'),
     derived.eventBus,
-    'Where events of requests are published.',
-    'hasNoEffectYet',
+    'Where events of requests and changes are published: to a stream in Redis, for `llmp dispatcher` and all who follow them; in the memory of this instance, for who follows them there; or nowhere.',
   ),
   observabilityBufferSize: setting(
     'OBSERVABILITY_BUFFER_SIZE',
     integer(1, 1_000_000),
     '2000',
-    'How many events wait for the bus before some are dropped, and counted.',
-    'hasNoEffectYet',
+    'How many events wait while Redis does not take them; beyond that the newest are dropped, and counted.',
   ),
   observabilityCaptureBodies: setting(
     'OBSERVABILITY_CAPTURE_BODIES',
@@ -295,13 +293,12 @@ const events = {
     'How many bytes of each body.',
     'hasNoEffectYet',
   ),
-  redisStreamKey: setting('REDIS_STREAM_KEY', plainText, 'llmp:events', 'The key of the stream.', 'hasNoEffectYet'),
+  redisStreamKey: setting('REDIS_STREAM_KEY', plainText, 'llmp:events', 'The key of the stream.'),
   redisStreamMaxLength: setting(
     'REDIS_STREAM_MAX_LEN',
     integer(1, 1_000_000_000),
     '100000',
-    'How many events the stream keeps.',
-    'hasNoEffectYet',
+    'How many events the stream keeps, or a few more: the oldest go, dispatched or not.',
   ),
 };
 

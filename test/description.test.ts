@@ -70,6 +70,7 @@ describe('the description of the management API', () => {
       'POST /manage/tokens/lookup',
       'GET /manage/cache',
       'POST /manage/cache/purge',
+      'GET /manage/events/stream',
       'GET /manage/migrations',
       'POST /manage/migrations/up',
       'GET /manage/openapi.json',

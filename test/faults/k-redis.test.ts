@@ -188,10 +188,10 @@ describe(`K: Redis, seen from a whole daemon${WITHOUT_REDIS}`, function () {
     expect(JSON.stringify([answer.fields, answer.text, await probe('/health')])).not.to.match(/WRONGPASS|password/);
   });
 
-  it('is asked on one connection, and none is left when the daemon has stopped', async () => {
+  it('K20 is asked on one connection, gets events on another, and none is left when the daemon has stopped', async () => {
     await open();
     await comesBack();
-    expect(relay.open).to.equal(1);
+    await eventually('both are made', () => relay.open === 2);
     await scene.daemon.stop();
     await eventually('it is closed', () => relay.open === 0);
     await scene.provider.stop();
