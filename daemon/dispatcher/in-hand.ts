@@ -74,13 +74,16 @@ export class InHand {
   get room(): number {
     const { mostEvents, mostBytes } = this.#batch;
     if (this.delivered.size + this.#apart.size >= MOST_APART) return 0;
-    const ahead = this.#all.size - this.#apart.size;
+    // One that is to blame itself waits beside the others, and takes no room from them.
+    const blamed = [...this.#apart].filter(({ isBlamed }) => isBlamed).length;
+    const ahead = this.#all.size - blamed;
     const forBytes = Math.floor((BATCHES_AHEAD * mostBytes - this.#bytes) / this.#meanBytes);
     // With nothing in hand one is read however large they are.
     const most = Math.max(forBytes, this.#all.size === 0 ? 1 : 0);
     return Math.max(0, Math.min(mostEvents, BATCHES_AHEAD * mostEvents - ahead, most));
   }
 
+  /** Whoever added some wakes those who wait for them, once: batches are made of what came together. */
   add(id: string, delivery: Delivery, deliveries: number, how: 'together' | 'alone'): Held {
     const bytes = Buffer.byteLength(delivery.json);
     const held: Held = {
@@ -104,7 +107,6 @@ export class InHand {
     this.#meanBytes += (bytes - this.#meanBytes) / 50;
     if (how === 'alone') this.putApart(held, 0);
     else this.#queue.push(held);
-    this.changed.wake();
     return held;
   }
 

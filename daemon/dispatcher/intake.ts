@@ -104,6 +104,7 @@ export class Intake {
     }
     const entries = await stream.readNew(room, isOnce ? 0 : BLOCK_MS);
     for (const { id, fields } of entries) if (fields) await this.#admit(id, fields, 1, 'together');
+    inHand.changed.wake();
     return isOnce && entries.length === 0 && this.#isSweptOnce ? 'nothing left' : 'on';
   }
 
@@ -142,12 +143,13 @@ export class Intake {
   }
 
   async #take(ids: readonly string[]): Promise<void> {
-    const { stream } = this.#options;
+    const { stream, inHand } = this.#options;
     for (const it of await stream.take(ids, 'together')) {
       if (it.kind === 'taken') await this.#admit(it.id, it.fields, it.deliveries, 'together');
       else if (it.kind === 'alone') this.#alone.push(it.id);
       else this.#gone(it);
     }
+    inHand.changed.wake();
   }
 
   /** Others wait until it was tried, so that if it is the end of this process none of them was in its hand. */

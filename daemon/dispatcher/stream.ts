@@ -10,7 +10,7 @@ export const GROUP = 'llmp-dispatchers';
 export const MOST_DELIVERIES = 5;
 /** What was taken twice and never answered for may be what ended its dispatcher: it is taken alone, so that no other gets the blame. */
 const ALONE_FROM_DELIVERIES = 2;
-const COMMAND_MS = 5_000;
+const COMMAND_MS = 2_000;
 const AT_ONCE = 200; // Entries in a script: Redis does nothing else meanwhile.
 
 export interface StreamOptions {

@@ -1,5 +1,7 @@
+import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import type { Backend } from '../../daemon/dispatcher/backend.js';
 import { canary } from '../support/canaries.js';
 import { type TestDispatcher, type TestDispatcherOptions, dispatch } from '../support/dispatcher.js';
 import { DEAD, eventOf, idsOf, publish, STREAM } from '../support/events.js';
@@ -51,12 +53,9 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     const dispatcher = await start();
     await arrived(ids);
     await eventually('it is set aside', async () => (await dead()).length === 1);
-    const [, fields] = (await dead())[0]!;
-    const letter = Object.fromEntries(
-      fields.map((name, index) => [name, fields[index + 1]]).filter((_, i) => i % 2 === 0),
-    );
-    expect(JSON.parse(letter.event!)).to.deep.equal(eventOf('bad'));
-    expect(letter).to.include({ deliveries: '5', why: 'status 400' });
+    const letter = (await dead())[0]![1];
+    expect(letter.slice(0, 2)).to.deep.equal(['event', JSON.stringify(eventOf('bad'))]);
+    expect(letter.slice(4)).to.deep.equal(['deliveries', '5', 'why', 'status 400']);
     const alone = receiver.posts.filter((post) => post.ids.length === 1 && post.ids[0] === 'bad');
     expect(alone).to.have.length(5);
     await acknowledged();
@@ -106,5 +105,229 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     });
     await acknowledged();
     expect(await dispatcher.metric('paused')).to.equal(0);
+  });
+
+  it('L04 what is no event is set aside at once, and others flow', async () => {
+    const ids = idsOf('good', 3);
+    await publish(redis.client, ids);
+    await redis.client.xadd(STREAM, '*', 'event', '{"schema":1,"id":');
+    await redis.client.xadd(STREAM, '*', 'something', 'else');
+    await redis.client.xadd(STREAM, '*', 'event', 'null');
+    const dispatcher = await start();
+    await arrived(ids);
+    await eventually('they are set aside', async () => (await dead()).length === 3);
+    await acknowledged();
+    expect(receiver.posts.flatMap((post) => post.ids)).to.have.members(ids);
+    expect(await dispatcher.metric('dead_total')).to.equal(3);
+  });
+
+  it('L04 an event on which the back end breaks is found out, delays others by little, and is set aside in the end', async () => {
+    receiver.answer = ({ ids }) => (ids.includes('bad') ? { reset: true } : {});
+    const ids = idsOf('good', 99);
+    const dispatcher = await start();
+    await publish(redis.client, [...ids.slice(0, 30), 'bad', ...ids.slice(30)]);
+    const beganAt = performance.now();
+    await arrived(ids);
+    expect(performance.now() - beganAt).to.be.below(2_000);
+    for (let n = 0; (await dead()).length === 0; n++) {
+      await publish(redis.client, [`later-${n}`]);
+      await arrived([`later-${n}`]);
+      dispatcher.clock.advance(60_000);
+      expect(n).to.be.below(50);
+    }
+    expect((await dead())[0]![1]).to.include.members(['deliveries', '5']);
+    await acknowledged();
+  });
+
+  it('L04 an event that ends its dispatchers is set aside by the count of Redis, and those beside it are delivered', async () => {
+    const ids = [...idsOf('good', 3), 'bad', ...idsOf('more', 3)];
+    await publish(redis.client, ids);
+    // Five dispatchers took it and were killed: Redis' count is all that is known of them.
+    await redis.client.xgroup('CREATE', STREAM, GROUP, '0');
+    const entries = await redis.client.xrange(STREAM, '-', '+');
+    await redis.client.xreadgroup('GROUP', GROUP, 'killed', 'STREAMS', STREAM, '>');
+    const bad = entries.find(([, fields]) => fields[1]!.includes('"bad"'))![0];
+    for (let n = 0; n < 4; n++) await redis.client.xclaim(STREAM, GROUP, 'killed', 0, bad);
+    const dispatcher = await start({ DISPATCHER_CLAIM_IDLE: '100ms' });
+    await arrived(ids.filter((id) => id !== 'bad'));
+    await eventually('it is set aside', async () => (await dead()).length === 1);
+    expect((await dead())[0]![1]).to.include.members(['deliveries', '5', 'never answered for']);
+    expect(receiver.triesOf('bad')).to.equal(0);
+    await acknowledged();
+    expect(await dispatcher.metric('dead_total')).to.equal(1);
+  });
+
+  it('L04 what two dispatchers took and left is tried alone, so that no other gets the blame', async () => {
+    const ids = idsOf('event', 6);
+    await publish(redis.client, ids);
+    await redis.client.xgroup('CREATE', STREAM, GROUP, '0');
+    await redis.client.xreadgroup('GROUP', GROUP, 'killed', 'STREAMS', STREAM, '>');
+    const entries = await redis.client.xrange(STREAM, '-', '+');
+    for (const [id] of entries) await redis.client.xclaim(STREAM, GROUP, 'killed', 0, id);
+    await start({ DISPATCHER_CLAIM_IDLE: '100ms' });
+    await arrived(ids);
+    expect(receiver.posts.map((post) => post.ids.length)).to.deep.equal([1, 1, 1, 1, 1, 1]);
+    await acknowledged();
+  });
+
+  it('L06 a back end that wants to be left alone is, for so long, and nothing is lost', async () => {
+    receiver.answer = () => ({ status: 429, headers: { 'retry-after': '120' } });
+    const ids = idsOf('event', 150);
+    await publish(redis.client, ids);
+    const dispatcher = await start();
+    await eventually('it was asked', async () => (await dispatcher.metric('retried_total')) > 0);
+    const asked = receiver.posts.length;
+    for (let second = 0; second < 110; second += 10) {
+      dispatcher.clock.advance(10_000);
+      await sleep(5);
+    }
+    expect(receiver.posts).to.have.length(asked);
+    receiver.answer = () => ({});
+    dispatcher.clock.advance(20_000);
+    await arrived(ids);
+    await acknowledged();
+    expect(await dead()).to.deep.equal([]);
+  });
+
+  it('L06 so is one that names the time', async () => {
+    const inTenMinutes = new Date(Date.now() + 600_000).toUTCString();
+    receiver.answer = () => ({ status: 503, headers: { 'retry-after': inTenMinutes } });
+    await publish(redis.client, ['event']);
+    const dispatcher = await start();
+    await eventually('it was asked', async () => (await dispatcher.metric('retried_total')) > 0);
+    dispatcher.clock.advance(500_000);
+    await sleep(100);
+    expect(receiver.posts).to.have.length(1);
+    receiver.answer = () => ({});
+    dispatcher.clock.advance(110_000);
+    await arrived(['event']);
+  });
+
+  for (const [what, answer] of [
+    ['answers 500', { status: 500, body: 'secret of the back end' }],
+    ['resets connections', { reset: true }],
+    ['redirects', { status: 307, headers: { location: 'http://127.0.0.1:9/' } }],
+    ['is not at that address', { status: 404 }],
+  ] as const) {
+    it(`L07 a back end that ${what} is tried again later and later, blames no event, and gets all once it is back`, async () => {
+      receiver.answer = () => answer;
+      const ids = idsOf('event', 300);
+      await publish(redis.client, ids);
+      const dispatcher = await start();
+      for (let second = 0; second < 3_600; second += 15) {
+        dispatcher.clock.advance(15_000); // Less than a post may take.
+        await sleep(5);
+      }
+      const tries = receiver.posts.length;
+      // An hour with at most half a minute between tries, and never a storm of them.
+      expect(tries).to.be.within(5, 400);
+      const state = (await redis.client.xpending(STREAM, GROUP, '-', '+', 1_000)) as [string, string, number, number][];
+      expect(Math.max(...state.map(([, , , deliveries]) => deliveries))).to.be.at.most(1);
+      expect(state.length, 'no more is read than a bound').to.be.at.most(200);
+      expect(JSON.parse((await dispatcher.probe('/ready')).body)).to.deep.include({ degraded: ['back_end'] });
+      receiver.answer = () => ({});
+      await eventually('it is tried again', () => {
+        dispatcher.clock.advance(100);
+        return receiver.hasAll(ids);
+      });
+      await acknowledged();
+      expect(await dead()).to.deep.equal([]);
+      expect(dispatcher.logged.join('')).not.to.include('secret of the back end');
+      expect(dispatcher.logged.filter((line) => line.includes('the back end fails'))).to.have.length(1);
+    });
+  }
+
+  it('L07 a back end that does not answer is given up after a while, and tried again', async () => {
+    let isSilent = true;
+    receiver.answer = () => (isSilent ? new Promise(() => undefined) : {});
+    await publish(redis.client, idsOf('event', 3));
+    const dispatcher = await start();
+    await eventually('it was asked', () => receiver.posts.length > 0);
+    isSilent = false;
+    await eventually('it is asked again', () => {
+      dispatcher.clock.advance(20_000);
+      return receiver.hasAll(idsOf('event', 3));
+    });
+    await acknowledged();
+  });
+
+  it('L07 of a batch that is taken in part only the rest is sent again', async () => {
+    const sent: string[][] = [];
+    let round = 0;
+    const backend: Backend = {
+      batch: { mostEvents: 10, mostBytes: 1e6 },
+      deliver(deliveries) {
+        sent.push(deliveries.map(({ event }) => event.id));
+        const isFirst = round++ === 0;
+        return Promise.resolve(
+          deliveries.map(({ event }) =>
+            isFirst && event.id > 'event-0003' ? { kind: 'retry', why: 'later' } : { kind: 'delivered' },
+          ),
+        );
+      },
+      close: () => Promise.resolve(),
+    };
+    await publish(redis.client, idsOf('event', 6));
+    await start({}, { backend });
+    await eventually('all was sent', () => sent.flat().length === 9);
+    await acknowledged();
+    expect(sent[0]).to.deep.equal(idsOf('event', 6));
+    expect(sent.slice(1).flat()).to.have.members(['event-0004', 'event-0005', 'event-0006']);
+  });
+
+  it('L07 a back end that cannot make its form of an event loses that one only', async () => {
+    const taken: string[] = [];
+    const backend: Backend = {
+      batch: { mostEvents: 10, mostBytes: 1e6 },
+      deliver(deliveries) {
+        const ids = deliveries.map(({ event }) => event.id);
+        if (ids.includes('bad')) return Promise.reject(new TypeError('model is null'));
+        taken.push(...ids);
+        return Promise.resolve(ids.map(() => ({ kind: 'delivered' })));
+      },
+      close: () => Promise.resolve(),
+    };
+    await publish(redis.client, ['one', 'bad', 'two']);
+    await start({}, { backend });
+    await eventually('the others are taken', () => taken.length === 2);
+    await eventually('it is set aside', async () => (await dead()).length === 1);
+  });
+
+  it('L10 an event that is delivered again has the same id and the same key', async () => {
+    let failures = 2;
+    receiver.answer = () => (failures-- > 0 ? { status: 502 } : {});
+    await publish(redis.client, ['event']);
+    await start();
+    await arrived(['event']);
+    expect(receiver.posts.map(({ headers }) => headers['idempotency-key'])).to.deep.equal(['event', 'event', 'event']);
+    expect(new Set(receiver.posts.map(({ body }) => body)).size).to.equal(1);
+  });
+
+  it('L18 a redirect does not carry the key to another host', async () => {
+    const other = await Receiver.start();
+    receiver.answer = () => ({ status: 308, headers: { location: other.url } });
+    await publish(redis.client, ['event']);
+    await start({ DISPATCHER_API_KEY: canary('password') });
+    await eventually('it was asked twice', () => receiver.posts.length > 1);
+    expect(other.posts).to.deep.equal([]);
+    await other.stop();
+  });
+
+  it('posts as a webhook is promised: a signed batch of at most 100 events and 1 MB', async () => {
+    const key = canary('password');
+    const ids = idsOf('large', 30);
+    await publish(redis.client, ids, { response_body: 'x'.repeat(100_000) });
+    await publish(redis.client, idsOf('small', 150));
+    await start({ DISPATCHER_API_KEY: key });
+    await arrived([...ids, ...idsOf('small', 150)]);
+    for (const { headers, body, ids: posted } of receiver.posts) {
+      expect(headers.authorization).to.equal(`Bearer ${key}`);
+      expect(headers['x-llmp-signature']).to.equal(`sha256=${createHmac('sha256', key).update(body).digest('hex')}`);
+      expect(headers['content-type']).to.equal('application/json');
+      expect(posted.length).to.be.at.most(100);
+      expect(Buffer.byteLength(body)).to.be.at.most(1_000_000);
+      expect(Object.keys(JSON.parse(body) as object)).to.deep.equal(['events']);
+    }
+    expect(receiver.posts[0]?.ids.length).to.be.above(5);
   });
 });

@@ -1,0 +1,323 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { Backend } from '../../daemon/dispatcher/backend.js';
+import { type TestDispatcher, type TestDispatcherOptions, dispatch } from '../support/dispatcher.js';
+import { DEAD, idsOf, publish, STREAM } from '../support/events.js';
+import { eventually } from '../support/eventually.js';
+import { Receiver } from '../support/receiver.js';
+import { freePort, Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+
+const GROUP = 'llmp-dispatchers';
+
+describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
+  this.timeout(60_000);
+  let redis: TestRedis;
+  let receiver: Receiver;
+  let running: TestDispatcher[] = [];
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+  beforeEach(async () => {
+    redis = await TestRedis.start();
+    receiver = await Receiver.start();
+  });
+  afterEach(async () => {
+    redis.resume();
+    await Promise.all(running.map((it) => it.stop()));
+    running = [];
+    await receiver.stop();
+    await redis.stop();
+  });
+
+  async function start(env: Record<string, string> = {}, more: Partial<TestDispatcherOptions> = {}) {
+    const dispatcher = await dispatch({
+      redis,
+      env: { DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: receiver.url, ...env },
+      ...more,
+    });
+    running.push(dispatcher);
+    return dispatcher;
+  }
+
+  const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0] as number;
+  const acknowledged = () => eventually('all is acknowledged', async () => (await pending()) === 0);
+  const arrived = (ids: readonly string[]) => eventually('all has arrived', () => receiver.hasAll(ids), 30_000);
+  const consumers = async () =>
+    ((await redis.client.xinfo('CONSUMERS', STREAM, GROUP)) as unknown[][]).map((it) => it[1] as string);
+  /** As a dispatcher does that reads them and is killed. */
+  async function takenBy(consumer: string): Promise<void> {
+    await redis.client.xgroup('CREATE', STREAM, GROUP, '0', 'MKSTREAM').catch(() => undefined);
+    await redis.client.xreadgroup('GROUP', GROUP, consumer, 'STREAMS', STREAM, '>');
+  }
+
+  it('L02 what a dispatcher that died had in hand another one takes over, once it is idle for long enough', async () => {
+    const ids = idsOf('event', 120);
+    await publish(redis.client, ids);
+    await takenBy('died');
+    const beganAt = performance.now();
+    await start({ DISPATCHER_CLAIM_IDLE: '1s' });
+    await start({ DISPATCHER_CLAIM_IDLE: '1s' });
+    await arrived(ids);
+    expect(performance.now() - beganAt).to.be.above(900);
+    await acknowledged();
+    expect([...receiver.accepted.values()].every((times) => times === 1)).to.equal(true);
+    expect(receiver.accepted.size).to.equal(120);
+  });
+
+  it('L03 what is on its way for longer than others wait is not taken over', async () => {
+    let answerNow: () => void = () => undefined;
+    const slow = new Promise<void>((resolve) => (answerNow = resolve));
+    receiver.answer = () => slow.then(() => ({}));
+    const ids = idsOf('event', 5);
+    await publish(redis.client, ids);
+    const env = { DISPATCHER_CLAIM_IDLE: '300ms' };
+    await start(env);
+    await eventually('it is on its way', () => receiver.posts.length === 1);
+    await start(env);
+    await sleep(1_500); // Five times as long as it takes to be taken over.
+    expect(receiver.posts).to.have.length(1);
+    answerNow();
+    await arrived(ids);
+    await acknowledged();
+    expect(receiver.posts).to.have.length(1);
+  });
+
+  it('L03 what waits for a back end that is away is not taken over either', async () => {
+    receiver.answer = () => ({ status: 503, headers: { 'retry-after': '3600' } });
+    await publish(redis.client, idsOf('event', 5));
+    const env = { DISPATCHER_CLAIM_IDLE: '300ms' };
+    await start(env);
+    await eventually('it was asked', () => receiver.posts.length === 1);
+    const other = await start(env);
+    await sleep(1_500);
+    expect(receiver.posts).to.have.length(1);
+    expect(await other.metric('in_hand_events')).to.equal(0);
+  });
+
+  it('L05 what was trimmed while it was pending is dropped, counted, and keeps nothing up', async () => {
+    await publish(redis.client, idsOf('trimmed', 20));
+    await takenBy('died');
+    await redis.client.xtrim(STREAM, 'MAXLEN', 0);
+    const dispatcher = await start({ DISPATCHER_CLAIM_IDLE: '100ms' });
+    await publish(redis.client, idsOf('event', 3));
+    await arrived(idsOf('event', 3));
+    await acknowledged();
+    await eventually('it is counted', async () => (await dispatcher.metric('trimmed_total{state="pending"}')) === 20);
+    expect(await redis.client.exists(DEAD)).to.equal(0);
+  });
+
+  it('K12 L06 what was trimmed before anybody read it is counted, once', async () => {
+    receiver.answer = () => ({ status: 503, headers: { 'retry-after': '100' } });
+    const dispatcher = await start();
+    await publish(redis.client, idsOf('first', 1));
+    await eventually('it was asked', () => receiver.posts.length === 1);
+    // 200 events at most are in hand; the others wait in a stream that keeps 50.
+    await publish(redis.client, idsOf('later', 1_000));
+    await eventually('no more is read', async () => (await dispatcher.metric('in_hand_events')) >= 200);
+    const lag = async () => {
+      dispatcher.clock.advance(2_000);
+      return dispatcher.metric('lag_events');
+    };
+    await eventually(
+      'the lag shows',
+      async () => (await lag()) === 1_001 - (await dispatcher.metric('in_hand_events')),
+    );
+    await redis.client.xtrim(STREAM, 'MAXLEN', 50);
+    await eventually('the lag is what is there', async () => (await lag()) === 50);
+    const trimmed = 1_001 - 50 - (await dispatcher.metric('in_hand_events'));
+    expect(await dispatcher.metric('trimmed_total{state="unread"}')).to.equal(trimmed);
+    receiver.answer = () => ({});
+    dispatcher.clock.advance(100_000);
+    await eventually('the rest arrives', () => receiver.accepted.size === 1_001 - trimmed);
+    await acknowledged();
+    await eventually('nothing is left', async () => (await lag()) === 0);
+    expect(await dispatcher.metric('trimmed_total{state="unread"}')).to.equal(trimmed);
+  });
+
+  it('K14 a group that is gone, with the stream or without it, is made anew from its beginning, and that is an alert', async () => {
+    const dispatcher = await start();
+    await publish(redis.client, ['before']);
+    await arrived(['before']);
+    await redis.client.flushall();
+    await publish(redis.client, ['behind']);
+    await arrived(['behind']);
+    await acknowledged();
+    await redis.client.xgroup('DESTROY', STREAM, GROUP);
+    await publish(redis.client, ['later']);
+    await arrived(['later']);
+    expect(receiver.accepted.get('behind')).to.equal(2);
+    expect(await dispatcher.metric('group_recreated_total')).to.equal(2);
+    expect(
+      dispatcher.logged.filter((it) => it.includes('"level":"error"') && it.includes('group was gone')),
+    ).to.have.length(2);
+  });
+
+  it('K14 something else at the key of the stream is left alone, said once, and shows in /ready', async () => {
+    await redis.client.set(STREAM, 'of somebody else');
+    const dispatcher = await start();
+    await eventually('it is said', () => dispatcher.logged.some((it) => it.includes('REDIS_STREAM_KEY holds')));
+    dispatcher.clock.advance(60_000);
+    const { status, body } = await dispatcher.probe('/ready');
+    expect(status).to.equal(503);
+    expect(JSON.parse(body)).to.deep.include({ missing: ['stream'] });
+    expect(await redis.client.get(STREAM)).to.equal('of somebody else');
+    await redis.client.del(STREAM);
+    await publish(redis.client, ['event']);
+    await eventually('it arrives', () => {
+      dispatcher.clock.advance(5_000);
+      return receiver.hasAll(['event']);
+    });
+    expect(dispatcher.logged.filter((it) => it.includes('REDIS_STREAM_KEY holds'))).to.have.length(1);
+    expect((await dispatcher.probe('/ready')).status).to.equal(200);
+  });
+
+  it('K02 K03 K20 a Redis that freezes or goes away delays events and loses none', async () => {
+    const relay = await Relay.to(redis.port);
+    const dispatcher = await start({ REDIS_ADDR: relay.address });
+    await publish(redis.client, ['one']);
+    await arrived(['one']);
+    for (const [what, fail, mend] of [
+      ['silent', () => (relay.isSilent = true), () => (relay.isSilent = false)],
+      [
+        'reset',
+        () => {
+          relay.reset();
+        },
+        () => undefined,
+      ],
+    ] as const) {
+      fail();
+      await publish(redis.client, idsOf(what, 50));
+      await sleep(50);
+      mend();
+      await eventually(
+        `${what} is over`,
+        () => {
+          dispatcher.clock.advance(20);
+          return receiver.hasAll(idsOf(what, 50));
+        },
+        30_000,
+      );
+      await acknowledged();
+    }
+    await dispatcher.stop();
+    running = [];
+    await relay.stop();
+  });
+
+  it('L11 what was delivered while Redis was away is acknowledged when it is back, and not delivered again', async () => {
+    const relay = await Relay.to(redis.port);
+    let answerNow: () => void = () => undefined;
+    const slow = new Promise<void>((resolve) => (answerNow = resolve));
+    receiver.answer = () => slow.then(() => ({}));
+    const dispatcher = await start({ REDIS_ADDR: relay.address });
+    await publish(redis.client, idsOf('event', 5));
+    await eventually('it is on its way', () => receiver.posts.length > 0);
+    relay.isSilent = true;
+    relay.reset();
+    answerNow();
+    await eventually('it is delivered', () => receiver.accepted.size > 0);
+    expect(await pending()).to.equal(5);
+    relay.isSilent = false;
+    await eventually('it is acknowledged', async () => {
+      dispatcher.clock.advance(500);
+      return (await pending()) === 0;
+    });
+    expect(receiver.accepted.size).to.equal(5);
+    expect([...receiver.accepted.values()]).to.deep.equal([1, 1, 1, 1, 1]);
+    await dispatcher.stop();
+    running = [];
+    await relay.stop();
+  });
+
+  it('L15 a clock that went backwards takes nothing from the order of the stream', async () => {
+    const future = Date.now() + 3_600_000;
+    await redis.client.xadd(
+      STREAM,
+      `${future}-0`,
+      'event',
+      JSON.stringify({ schema: 1, id: 'future', kind: 'x', time: 't' }),
+    );
+    await publish(redis.client, idsOf('event', 5));
+    await start();
+    await arrived(['future', ...idsOf('event', 5)]);
+    expect(receiver.posts.flatMap(({ ids }) => ids)).to.deep.equal(['future', ...idsOf('event', 5)]);
+  });
+
+  it('L16 of a long backlog a bounded number is in hand', async () => {
+    for (let n = 0; n < 20; n++) await publish(redis.client, idsOf(`part-${n}`, 1_000));
+    let most = 0;
+    const dispatcher = await start();
+    receiver.answer = async () => {
+      most = Math.max(most, await dispatcher.metric('in_hand_events'));
+      return {};
+    };
+    await eventually('all has arrived', () => receiver.accepted.size === 20_000, 50_000);
+    await acknowledged();
+    expect(most).to.be.within(100, 200);
+  });
+
+  it('L16 large events are held by their size', async () => {
+    const held: number[] = [];
+    let inHand = 0;
+    const backend: Backend = {
+      batch: { mostEvents: 1_000, mostBytes: 100_000 },
+      async deliver(deliveries) {
+        held.push(deliveries.reduce((sum, { json }) => sum + json.length, 0));
+        inHand = Math.max(inHand, await dispatcher.metric('in_hand_events'));
+        await sleep(5);
+        return deliveries.map(() => ({ kind: 'delivered' }));
+      },
+      close: () => Promise.resolve(),
+    };
+    await publish(redis.client, idsOf('large', 200), { response_body: 'x'.repeat(50_000) });
+    const dispatcher = await start({}, { backend });
+    await eventually('all is delivered', async () => (await dispatcher.metric('delivered_total')) === 200);
+    expect(Math.max(...held)).to.be.below(160_000);
+  });
+
+  it('L17 a dispatcher that stops takes its name with it, and those that are gone are forgotten, but never what they had', async () => {
+    await publish(redis.client, ['one']);
+    await takenBy('gone-with-something');
+    await redis.client.xgroup('CREATECONSUMER', STREAM, GROUP, 'gone');
+    const first = await start();
+    await first.stop();
+    running = [];
+    expect(await consumers()).to.have.members(['gone', 'gone-with-something']);
+    const second = await start({ DISPATCHER_CLAIM_IDLE: '200ms' });
+    await arrived(['one']);
+    await eventually('they are forgotten', async () => {
+      second.clock.advance(500);
+      return (await consumers()).length === 1;
+    });
+  });
+
+  it('L17 with an address of its own a dispatcher is the same one after a restart, and takes up at once what it had', async () => {
+    const env = { DISPATCHER_LISTEN_ADDR: `127.0.0.1:${await freePort()}`, DISPATCHER_CLAIM_IDLE: '1h' };
+    receiver.answer = () => new Promise(() => undefined);
+    await publish(redis.client, idsOf('event', 20));
+    await start({ ...env, SHUTDOWN_GRACE: '0' });
+    await eventually('it is on its way', () => receiver.posts.length > 0);
+    const [name] = await consumers();
+    await running.pop()?.stop();
+    receiver.answer = () => ({});
+    await start(env);
+    await arrived(idsOf('event', 20));
+    expect(await consumers()).to.deep.equal([name]);
+  });
+
+  it('L17 what a dispatcher that is stopped gives up another one takes at once, and it counts as no delivery', async () => {
+    receiver.answer = () => ({ status: 503 });
+    await publish(redis.client, idsOf('event', 20));
+    const first = await start({ DISPATCHER_CLAIM_IDLE: '1h' });
+    await eventually('it was asked', () => receiver.posts.length > 0);
+    await first.stop();
+    running = [];
+    const state = (await redis.client.xpending(STREAM, GROUP, '-', '+', 20)) as [string, string, number, number][];
+    expect(state.map(([, , , deliveries]) => deliveries)).to.deep.equal(Array<number>(20).fill(0));
+    receiver.answer = () => ({});
+    await start({ DISPATCHER_CLAIM_IDLE: '1h' });
+    await arrived(idsOf('event', 20));
+  });
+});
