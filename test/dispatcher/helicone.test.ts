@@ -226,10 +226,10 @@ describe('what helicone is sent', () => {
       else res.end('ok');
     };
     const delivering = vendor.deliver(...deliveriesOf(...events));
-    await eventually('eight wait for an answer', () => now === 8);
+    await eventually('sixteen wait for an answer', () => now === 16);
     answer();
     const verdicts = await delivering;
-    expect(most).to.equal(8);
+    expect(most).to.equal(16);
     expect(verdicts.splice(11, 1)).to.deep.equal([{ kind: 'retry', why: 'status 503', afterMs: 2000 }]);
     expect(verdicts).to.deep.equal(Array(39).fill({ kind: 'delivered' }));
   });
@@ -241,6 +241,6 @@ describe('what helicone is sent', () => {
     const events = Array.from({ length: 60 }, () => requestEvent());
     const failure = await vendor.deliver(...deliveriesOf(...events)).catch((error: unknown) => error);
     expect(failure).to.have.property('name', 'Unauthorized');
-    expect(vendor.receiver.received.length).to.be.at.most(16);
+    expect(vendor.receiver.received.length).to.be.at.most(32);
   });
 });

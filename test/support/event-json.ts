@@ -1,44 +1,30 @@
-/** Events as they lie in the stream, for those that deliver them. */
+/** Events as the back ends of vendors are given them: with ids as the daemon makes them, and told times. */
 import { randomUUID } from 'node:crypto';
 import type { Delivery } from '../../daemon/dispatcher/backend.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../daemon/store/event-json.js';
+import { eventOf } from './events.js';
 
 export const PROJECT_ID = '0197f2b0-0000-7000-8000-0000000000aa';
 export const TOKEN_ID = '0197f2b0-0000-7000-8000-0000000000bb';
 
-const base = () => ({
-  schema: 1 as const,
-  id: randomUUID().replace(/^(.{14})./, '$17'), // Its version is 7, the rest is random.
-  time: '2026-11-22T06:00:02.500Z',
-  instance: 'proxy-1',
-  project_id: PROJECT_ID,
-  token_id: TOKEN_ID,
-});
+const whose = { time: '2026-11-22T06:00:02.500Z', instance: 'proxy-1', project_id: PROJECT_ID, token_id: TOKEN_ID };
+
+/** Its version is 7, the rest is random. */
+const eventId = () => randomUUID().replace(/^(.{14})./, '$17');
 
 /** A chat completion that went well, without its bodies. */
-export const requestEvent = (more: Partial<RequestEventJson> = {}): RequestEventJson => ({
-  ...base(),
-  kind: 'request.completed',
-  request_id: 'req-1',
-  method: 'POST',
-  path: '/v1/chat/completions',
-  status: 200,
-  code: null,
-  upstream_request_id: 'req_upstream_1',
-  outcome: 'ok',
-  cache: 'miss',
-  duration_ms: 1500,
-  upstream_ms: 1490,
-  first_byte_ms: 1495,
-  bytes_in: 80,
-  bytes_out: 300,
-  streamed: false,
-  model: 'gpt-test',
-  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, source: 'provider' },
-  request_body: null,
-  response_body: null,
-  ...more,
-});
+export const requestEvent = (more: Partial<RequestEventJson> = {}): RequestEventJson =>
+  eventOf(eventId(), {
+    ...whose,
+    request_id: 'req-1',
+    upstream_request_id: 'req_upstream_1',
+    duration_ms: 1500,
+    upstream_ms: 1490,
+    first_byte_ms: 1495,
+    model: 'gpt-test',
+    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, source: 'provider' },
+    ...more,
+  });
 
 export const NO_USAGE = {
   prompt_tokens: null,
@@ -48,7 +34,9 @@ export const NO_USAGE = {
 } as const;
 
 export const changeEvent = (more: Partial<ChangeEventJson> = {}): ChangeEventJson => ({
-  ...base(),
+  schema: 1,
+  id: eventId(),
+  ...whose,
   kind: 'token.revoked',
   request_id: 'req-2',
   actor: 'management-token',

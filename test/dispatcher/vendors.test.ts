@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import type { Settings } from '../../config/settings.js';
+import { openBackend } from '../../daemon/dispatcher/backends.js';
+import { canary, secretsIn } from '../support/canaries.js';
+import { TestClock } from '../support/clock.js';
+import { recordingLog } from '../support/daemon.js';
+import { dispatch, type TestDispatcher } from '../support/dispatcher.js';
+import { changeEvent, requestEvent } from '../support/event-json.js';
+import { STREAM } from '../support/events.js';
+import { json, type Provider, startProvider } from '../support/provider.js';
+import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+
+const PATHS = { lunary: '/v1/runs/ingest', helicone: '/custom/v1/log', otlp: '/v1/traces' };
+
+describe(`a dispatcher for a vendor${WITHOUT_REDIS}`, function () {
+  this.timeout(60_000);
+  let redis: TestRedis;
+  let vendor: Provider;
+  let dispatcher: TestDispatcher | undefined;
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+  beforeEach(async () => {
+    redis = await TestRedis.start();
+    vendor = await startProvider();
+  });
+  afterEach(async () => {
+    await dispatcher?.stop();
+    dispatcher = undefined;
+    await vendor.stop();
+    await redis.stop();
+  });
+
+  for (const [service, path] of Object.entries(PATHS)) {
+    it(`brings ${service} every request once, and acknowledges all events`, async () => {
+      const key = canary('dispatcher');
+      vendor.answer = (_req, res, { body }) => {
+        const { events = [] } = JSON.parse(body.toString()) as { events?: { runId: string }[] };
+        json(res, 200, { results: events.map(({ runId }) => ({ id: runId, success: true })) });
+      };
+      const requests = Array.from({ length: 150 }, () => requestEvent());
+      for (const event of [changeEvent(), ...requests]) {
+        await redis.client.xadd(STREAM, '*', 'event', JSON.stringify(event));
+      }
+      const env = { DISPATCHER_SERVICE: service, DISPATCHER_ENDPOINT: vendor.url, DISPATCHER_API_KEY: key };
+      dispatcher = await dispatch({ redis, env, isOnce: true });
+      expect(await dispatcher.done).to.equal('done');
+
+      const posted = vendor.received.filter(({ url }) => url === path).map(({ body }) => body.toString());
+      for (const { id } of requests) {
+        const known = service === 'otlp' ? `"traceId":"${id.replaceAll('-', '')}"` : id;
+        expect(posted.filter((body) => body.includes(known))).to.have.length(1);
+      }
+      expect(await redis.client.xpending(STREAM, 'llmp-dispatchers')).to.include(0);
+      expect(await dispatcher.metric('delivered_total')).to.equal(151);
+      expect(secretsIn(dispatcher.logged.join('\n'))).to.be.empty;
+      expect(secretsIn(posted.join('\n'))).to.be.empty;
+    });
+  }
+
+  for (const service of ['lunary', 'helicone'] satisfies Settings['dispatcherService'][]) {
+    it(`does not begin without the key that ${service} wants`, async () => {
+      const { log } = recordingLog();
+      const options = { endpoint: vendor.url, apiKey: undefined, clock: new TestClock(), log, version: '0' };
+      const failure: unknown = await openBackend(service, options).catch((error: unknown) => error);
+      expect(failure).to.have.property('name', 'SettingsError');
+      expect(failure).to.have.deep.property('problems', [
+        `DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${service}`,
+      ]);
+    });
+  }
+});
