@@ -1,19 +1,28 @@
 /** `llmp status`: how a daemon is, on one screen. */
-import type { ManagementClient } from '../daemon/api/client.js';
-import type { WireTokenState } from '../daemon/api/contract.js';
+import type { WireStatus } from '../daemon/api/contract.js';
 import { command } from './command.js';
 import { EXIT, failureOf } from './failure.js';
 import type { Health } from './probes.js';
 import type { Look, View } from './table.js';
 import { relativeTime, stateShown, TOKEN_STATES } from './views.js';
 
-/** How many there are. Null where nobody could say. */
-interface Counts {
-  projects: { active: number | null; all: number | null } | null;
-  tokens: Record<WireTokenState, number | null> | null;
-}
+/** What only an operator is told. */
+const FACTS = [
+  'version',
+  'projects',
+  'tokens',
+  'database',
+  'event_bus',
+  'audit',
+  'requests',
+  'cache',
+  'upstream',
+] as const;
+type Fact = (typeof FACTS)[number];
+/** Null where nobody could say. */
+type Facts = { [Name in Fact]: WireStatus[Name] | null };
 
-type Status = { server: string } & Health & Counts;
+type Status = { server: string } & Health & Facts;
 
 /**
  * Whatever the daemon says of itself, the question is answered; not to be ready is a check that failed (exit 9).
@@ -23,7 +32,7 @@ export const statusCommand = command({
   path: ['status'],
   summary: 'say how the daemon is; exit 9 when it is not ready',
   examples: [
-    ['status', 'health, and how many projects and tokens there are'],
+    ['status', 'health, traffic, and how many projects and tokens there are'],
     ['status --no-input --json', 'for a script; without a management token the health alone'],
   ],
   options: {},
@@ -32,44 +41,37 @@ export const statusCommand = command({
     const connection = await connectionTo(shell, globals, output);
     const health = await healthOf(connection);
 
-    let counts: Counts = { projects: null, tokens: null };
+    let facts = NOTHING_KNOWN;
     let exitCode: number = EXIT.done;
     try {
-      counts = await countsOf(await connect());
+      facts = factsOf(await (await connect()).status());
     } catch (error) {
       const failure = failureOf(error, server);
       if (failure.explanation.code === 'management_token_missing') {
-        output.note('Without a management token projects and tokens are not counted.');
+        output.note('Without a management token there is its health only.');
       } else {
         output.fail(failure);
         exitCode = failure.exitCode;
       }
     }
-    await output.one({ server: connection.server.shown, ...health, ...counts }, statusView);
+    await output.one({ server: connection.server.shown, ...health, ...facts }, statusView);
     return health.status === 'ready' ? exitCode : EXIT.checkFailed;
   },
 });
 
-async function countsOf(client: ManagementClient): Promise<Counts> {
-  const limit = '1'; // The total of a filtered list is in its header.
-  const [all, active, ...tokens] = await Promise.all([
-    client.projects({ limit }),
-    client.projects({ limit, is_active: 'true' }),
-    ...TOKEN_STATES.map((state) => client.tokens({ limit, state })),
-  ]);
-  const totals = TOKEN_STATES.map((state, i) => [state, tokens[i]?.total ?? null] as const);
-  return {
-    projects: { active: active.total, all: all.total },
-    tokens: Object.fromEntries(totals) as Record<WireTokenState, number | null>,
-  };
-}
+const NOTHING_KNOWN = Object.fromEntries(FACTS.map((name) => [name, null])) as unknown as Facts;
+
+const factsOf = (status: WireStatus) =>
+  Object.fromEntries(FACTS.map((name) => [name, status[name]])) as unknown as Facts;
 
 const listedOr = (nothing: string, names: readonly string[]) => (names.length === 0 ? nothing : names.join(', '));
-const count = (total: number | null) => String(total ?? '?');
+/** Of what only an operator is told. */
+const told = <T>(fact: T | null, said: (fact: T) => string) => (fact === null ? 'unknown' : said(fact));
+const ms = (value: number | null) => (value === null ? '?' : `${Math.round(value)} ms`);
 
 const statusView: View<Status> = {
   idOf: ({ server }) => server,
-  fields: ['server', 'status', 'missing', 'degraded', 'uptime_s', 'checks', 'projects', 'tokens'],
+  fields: ['server', 'status', 'missing', 'degraded', 'uptime_s', 'checks', ...FACTS],
   columns: [],
   details: {
     status: ({ status }, { ascii }) => `${status === 'ready' ? (ascii ? '*' : '●') : ascii ? 'x' : '✗'} ${status}`,
@@ -81,12 +83,36 @@ const statusView: View<Status> = {
       Object.entries(checks)
         .map(([name, result]) => `${name} ${result}`)
         .join(', '),
-    projects: ({ projects }) =>
-      projects === null ? 'not counted' : `${count(projects.all)}, of which ${count(projects.active)} active`,
+    version: ({ version }) => told(version, (it) => it),
+    projects: ({ projects }) => told(projects, ({ all, active }) => `${all}, of which ${active} active`),
     tokens: ({ tokens }, look) =>
-      tokens === null
-        ? 'not counted'
-        : TOKEN_STATES.map((state) => `${count(tokens[state])} ${stateShown(state, look)}`).join(', '),
+      told(tokens, (counts) => TOKEN_STATES.map((state) => `${counts[state]} ${stateShown(state, look)}`).join(', ')),
+    database: ({ database }) =>
+      told(database, ({ driver, schema, pending_migrations: pending }) => {
+        const waiting = pending.length === 0 ? '' : `, ${pending.length} migrations pending`;
+        return `${driver}, schema ${schema ?? 'none'}${waiting}`;
+      }),
+    event_bus: ({ event_bus }) =>
+      told(event_bus, ({ kind, buffered, published, dropped, lag }) =>
+        kind === 'off'
+          ? 'off'
+          : `${kind}, ${published} published, ${buffered} waiting, ${dropped} dropped, lag ${lag ?? 'unknown'}`,
+      ),
+    audit: ({ audit }) =>
+      told(audit, ({ status, records, failures }) => `${status}, ${records} records, ${failures} failures`),
+    requests: ({ requests }) =>
+      told(requests, ({ in_flight: inFlight, per_second: rate, errors_per_second: errors }) => {
+        return `${rate.toFixed(1)}/s, errors ${errors.toFixed(1)}/s, ${inFlight} in flight`;
+      }),
+    cache: ({ cache }) =>
+      told(cache, ({ backend, hit_ratio: ratio }) => {
+        const share = ratio === null ? 'no requests' : `${Math.round(ratio * 100)} % hits`;
+        return backend === 'off' ? 'off' : `${backend}, ${share}`;
+      }),
+    upstream: ({ upstream }) =>
+      told(upstream, ({ p50_ms: p50, p95_ms: p95 }) =>
+        p50 === null ? 'no requests in the last minute' : `half within ${ms(p50)}, 95 % within ${ms(p95)}`,
+      ),
   },
 };
 

@@ -10,6 +10,8 @@ import { CacheUpkeep } from './core/cache-upkeep.js';
 import { ResponseCache } from './core/cache.js';
 import type { OnEnded, RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
+import { PopulationCount } from './core/population.js';
+import { Pulse } from './core/pulse.js';
 import { publishChanges, publishRequest } from './core/publishing.js';
 import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
@@ -29,6 +31,7 @@ import { Metrics } from './metrics/metrics.js';
 import { Readiness } from './readiness.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
+import { type StatusSources, statusOf } from './status.js';
 import { openSharedStores, type SharedStores } from './store/shared.js';
 
 export interface ComposeOptions {
@@ -152,11 +155,11 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   });
   const metrics = settings.metricsEnabled
     ? new Metrics({
-        version,
         inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
         admission,
         rateLimits,
         cache,
+        bus,
       })
     : null;
   if (metrics) {
@@ -166,19 +169,6 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   }
   const attempts = new WrongAttempts({ store: stores.records, clock, log });
   const streams = new EventStreams(clock);
-  const manage: ManageOptions = {
-    managementToken: settings.managementToken,
-    attempts,
-    addressOf,
-    registry,
-    cacheUpkeep,
-    migrations: { status: () => migrator.status(), up: migrateUp },
-    streams,
-    bus,
-    version,
-    clock,
-    live,
-  };
   const probes = {
     clock,
     startedAtMs: clock.monotonic(),
@@ -190,6 +180,39 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     outlastsDatabase: () => admission.outlastsDatabase,
     pingRedis: redis && (() => redis.ping()),
     isBusFailing: bus && (() => bus.isFailing),
+  };
+  const pulse = new Pulse(clock);
+  keepers.push((ended) => {
+    pulse.record(ended);
+  });
+  const statusSources: StatusSources = {
+    version,
+    instanceId,
+    startedAtMs: clock.now(),
+    clock,
+    probes,
+    databaseDriver: settings.databaseDriver,
+    migrations: () => migrator.status(),
+    population: new PopulationCount(records, clock),
+    pulse,
+    cache,
+    inFlight: () => proxy.inFlight + upgrades.inFlight,
+    bus,
+    audit: () => ({ status: 'off', records: 0, failures: 0 }),
+  };
+  const manage: ManageOptions = {
+    managementToken: settings.managementToken,
+    attempts,
+    addressOf,
+    registry,
+    cacheUpkeep,
+    migrations: { status: () => migrator.status(), up: migrateUp },
+    streams,
+    bus,
+    status: () => statusOf(statusSources),
+    version,
+    clock,
+    live,
   };
   /** A listener that serves what it is given, and the probes. */
   const serverOf = (serves: {

@@ -71,6 +71,7 @@ describe('the description of the management API', () => {
       'GET /manage/cache',
       'POST /manage/cache/purge',
       'GET /manage/events/stream',
+      'GET /manage/status',
       'GET /manage/migrations',
       'POST /manage/migrations/up',
       'GET /manage/openapi.json',

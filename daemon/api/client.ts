@@ -14,6 +14,7 @@ import type {
   WireMigrations,
   WireProblem,
   WireProject,
+  WireStatus,
   WireToken,
   WireTokenCreated,
   WireTokensRevoked,
@@ -130,6 +131,9 @@ export class ManagementClient {
   /** Requests that are over and changes, as they come. */
   events(query: EventQuery = {}, options: StreamOptions = {}) {
     return this.#stream<WireEvent>('/manage/events/stream', query, options);
+  }
+  status() {
+    return this.#json<WireStatus>('GET', '/manage/status');
   }
   migrations() {
     return this.#json<WireMigrations>('GET', '/manage/migrations');

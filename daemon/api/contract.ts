@@ -9,6 +9,7 @@ export type WireTokensRevoked = z.infer<typeof schemas.tokensRevoked>;
 export type WireMessage = z.infer<typeof schemas.message>;
 export type WireCache = z.infer<typeof schemas.cache>;
 export type WireCachePurged = z.infer<typeof schemas.cachePurged>;
+export type WireStatus = z.infer<typeof schemas.status>;
 export type WireMigrations = z.infer<typeof schemas.migrations>;
 export type WireRequestEvent = z.infer<typeof schemas.requestEvent>;
 export type WireChangeEvent = z.infer<typeof schemas.changeEvent>;

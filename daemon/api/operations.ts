@@ -42,6 +42,12 @@ const FOLLOWING_EVENTS = `With Redis those of all instances, otherwise of this o
 \`Last-Event-ID\` as far as what came after it is kept. The filters narrow together; \`status\` lets requests through only,
 for nothing else has one. 404 when nothing is published (LLM_PROXY_EVENT_BUS=off).`;
 
+const STATUS = `Rates, \`hit_ratio\` and the upstream's times are those of the last minute on this instance; \`hit_ratio\` is the share of
+requests answered from the cache among those that were not refused, and null, as the times are, where there were none. Errors are
+answers of 500 and above, and those that broke off because of the upstream. Tokens and projects are counted for all
+instances; among very many not for each asking, so \`counted_at\` says when, and while the database is away they are null.
+\`published\`, \`dropped\`, \`records\` and \`failures\` are counted from the start of this instance.`;
+
 export const operations = {
   createProject: {
     method: 'POST',
@@ -161,6 +167,14 @@ export const operations = {
     query: schemas.eventQuery,
     stream: schemas.event,
     refusals: ['not_found'],
+  },
+  readStatus: {
+    method: 'GET',
+    path: '/manage/status',
+    summary: 'Shows how this instance is, at a glance.',
+    description: STATUS,
+    answer: schemas.status,
+    refusals: [],
   },
   readMigrations: {
     method: 'GET',

@@ -228,4 +228,44 @@ export const changeEvent = z.strictObject({
 
 export const event = z.discriminatedUnion('kind', [requestEvent, changeEvent]);
 
+const rate = z.number().min(0);
+const partStatus = z.enum(['ok', 'failing', 'off']);
+/** Of something that may not have been at all; null then. */
+const measured = z.number().min(0).nullable();
+
+export const status = z.strictObject({
+  status: z.enum(['ready', 'not ready']),
+  missing: z.array(z.string()),
+  degraded: z.array(z.string()),
+  version: z.string(),
+  instance: z.string(),
+  started_at: timestamp,
+  uptime_s: count,
+  database: z.strictObject({
+    driver: z.string(),
+    status: z.enum(['ok', 'failing']),
+    schema: z.string().nullable(),
+    pending_migrations: z.array(z.string()),
+  }),
+  redis: partStatus,
+  event_bus: z.strictObject({
+    kind: z.enum(['redis-streams', 'in-memory', 'off']),
+    status: partStatus,
+    buffered: count,
+    published: count,
+    dropped: count,
+    lag: count.nullable(),
+  }),
+  audit: z.strictObject({ status: partStatus, records: count, failures: count }),
+  projects: z.strictObject({ active: count, all: count }).nullable(),
+  tokens: z.record(z.enum(TOKEN_STATES), count).nullable(),
+  counted_at: timestamp.nullable(),
+  requests: z.strictObject({ in_flight: count, per_second: rate, errors_per_second: rate }),
+  cache: z.strictObject({
+    backend: z.enum(['memory', 'redis', 'off']),
+    hit_ratio: z.number().min(0).max(1).nullable(),
+  }),
+  upstream: z.strictObject({ p50_ms: measured, p95_ms: measured }),
+});
+
 export const problem = z.strictObject({ error: z.string(), code: z.string(), request_id: z.string() });

@@ -6,6 +6,7 @@ import type { CacheUpkeep } from '../core/cache-upkeep.js';
 import type { Clock, EventBus } from '../core/ports.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
+import type { StatusReport } from '../core/status.js';
 import type { Locals } from './caller.js';
 import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
@@ -23,6 +24,7 @@ import {
   wirePage,
   wireProject,
   wirePurged,
+  wireStatus,
   wireToken,
 } from './wire.js';
 
@@ -40,6 +42,7 @@ export interface ManageOptions {
   streams: EventStreams;
   /** Null when nothing is published. */
   bus: EventBus | null;
+  status: () => Promise<StatusReport>;
   version: string;
   clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */
@@ -60,6 +63,7 @@ export function manageRoutes(options: ManageOptions): Router {
     // An `async` function refuses in its promise, as the others do.
     // eslint-disable-next-line @typescript-eslint/require-await
     streamEvents: async ({ query, lastEventId }) => eventFeed(options.bus, query, lastEventId),
+    readStatus: async () => wireStatus(await options.status()),
     describeApi: () => Promise.resolve(description),
   };
   serve(router, operations, handlers, options);

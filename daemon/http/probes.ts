@@ -19,8 +19,40 @@ export interface Probes {
 
 const CHECK_WITHIN_MS = 1_000;
 
+export interface Condition {
+  /** What is lacking; whoever is ready lacks nothing. */
+  missing: string[];
+  /** What is done without for now. */
+  degraded: string[];
+  isDatabaseUp: boolean;
+  /** Null where there is none. */
+  isRedisUp: boolean | null;
+}
+
+/** Asks all that an instance depends on. Takes a second at most. */
+export async function conditionOf({
+  clock,
+  missing,
+  pingDatabase,
+  outlastsDatabase,
+  pingRedis,
+}: Probes): Promise<Condition> {
+  const [isDatabaseUp, isRedisUp] = await Promise.all([
+    isFine(clock, pingDatabase()),
+    pingRedis && isFine(clock, pingRedis()),
+  ]);
+  const lacking = new Set(missing());
+  const degraded: string[] = [];
+  if (!isDatabaseUp) {
+    if (outlastsDatabase()) degraded.push('database');
+    else lacking.add('database');
+  }
+  if (isRedisUp === false) degraded.push('redis');
+  return { missing: [...lacking], degraded, isDatabaseUp, isRedisUp };
+}
+
 export function probeRoutes(probes: Probes): Router {
-  const { clock, startedAtMs, missing, pingDatabase, outlastsDatabase, pingRedis, isBusFailing } = probes;
+  const { clock, startedAtMs, pingDatabase, pingRedis, isBusFailing } = probes;
   const router = Router({ caseSensitive: true, strict: true });
 
   route(router, '/live', {
@@ -31,15 +63,9 @@ export function probeRoutes(probes: Probes): Router {
 
   route(router, '/ready', {
     GET: async (_req, res) => {
-      const lacking = new Set(missing());
-      const degraded: string[] = [];
-      if (!(await isFine(clock, pingDatabase()))) {
-        if (outlastsDatabase()) degraded.push('database');
-        else lacking.add('database');
-      }
-      if (pingRedis && !(await isFine(clock, pingRedis()))) degraded.push('redis');
-      const isReady = lacking.size === 0;
-      answer(res, isReady, { status: isReady ? 'ready' : 'not ready', missing: [...lacking], degraded });
+      const { missing, degraded } = await conditionOf(probes);
+      const isReady = missing.length === 0;
+      answer(res, isReady, { status: isReady ? 'ready' : 'not ready', missing, degraded });
     },
   });
 

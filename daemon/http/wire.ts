@@ -1,11 +1,12 @@
 /** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
 import type * as z from 'zod';
-import type { WireCachePurged, WireProject, WireToken } from '../api/contract.js';
+import type { WireCachePurged, WireProject, WireStatus, WireToken } from '../api/contract.js';
 import * as schemas from '../api/schemas.js';
 import type { Purged, PurgeSelection } from '../core/cache-upkeep.js';
 import type { PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
+import type { StatusReport } from '../core/status.js';
 import type { Project } from '../core/token.js';
 import { isPlainTarget } from './shape.js';
 
@@ -103,6 +104,49 @@ export function wirePurged({ count, isCacheOff }: Purged, isRehearsal: boolean):
   const what = `${count} ${count === 1 ? 'answer' : 'answers'} ${isRehearsal ? 'would be purged' : 'purged'}`;
   return { message: isCacheOff ? `${what}: the cache is off` : what, purged_count: count };
 }
+
+export function wireStatus(report: StatusReport): WireStatus {
+  const { database, bus, audit, population, pulse } = report;
+  return {
+    status: report.missing.length === 0 ? 'ready' : 'not ready',
+    missing: report.missing,
+    degraded: report.degraded,
+    version: report.version,
+    instance: report.instanceId,
+    started_at: isoTime(report.startedAtMs),
+    uptime_s: Math.floor(report.uptimeMs / 1000),
+    database: {
+      driver: database.driver,
+      status: database.status,
+      schema: database.schema,
+      pending_migrations: [...database.pendingMigrations],
+    },
+    redis: report.redis,
+    event_bus: {
+      kind: bus.kind,
+      status: bus.status,
+      buffered: bus.buffered,
+      published: bus.published,
+      dropped: bus.dropped,
+      lag: bus.lag,
+    },
+    audit: { status: audit.status, records: audit.records, failures: audit.failures },
+    projects: population && population.projects,
+    tokens: population && population.tokens,
+    counted_at: population && isoTime(population.countedAtMs),
+    requests: {
+      in_flight: report.inFlight,
+      per_second: rounded(pulse.requestsPerSecond),
+      errors_per_second: rounded(pulse.errorsPerSecond),
+    },
+    cache: { backend: report.cache, hit_ratio: roundedOrNull(pulse.hitRatio) },
+    upstream: { p50_ms: roundedOrNull(pulse.upstreamP50Ms), p95_ms: roundedOrNull(pulse.upstreamP95Ms) },
+  };
+}
+
+/** To a thousandth. */
+const rounded = (value: number) => Math.round(value * 1000) / 1000;
+const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
 
 export function wirePage<Item, Wire>(page: PageOf<Item>, wire: (item: Item) => Wire): PageOf<Wire> {
   return { ...page, rows: page.rows.map(wire) };

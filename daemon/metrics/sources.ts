@@ -1,21 +1,22 @@
 /** What the parts of an instance count by themselves, and serve when they are asked for. */
 import type { Admission } from '../core/admission.js';
 import type { ResponseCache } from '../core/cache.js';
+import type { EventBus } from '../core/ports.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { byLabel, type Families } from './family.js';
 
 export interface Sources {
-  version: string;
   /** Requests on /v1 that are not over, by kind. */
   inFlight: () => Record<'http' | 'websocket', number>;
   admission: Pick<Admission, 'size' | 'settling' | 'propagation'>;
   rateLimits: Pick<RateLimits, 'failOpens' | 'refusals'>;
   /** Null when nothing is cached. */
   cache: Pick<ResponseCache, 'backend' | 'hits' | 'misses' | 'size'> | null;
+  /** Null when nothing is published. */
+  bus: Pick<EventBus, 'counts'> | null;
 }
 
-export function addSources(families: Families, { version, inFlight, admission, rateLimits, cache }: Sources): void {
-  families.gauge('llmp_info', 'Always 1; the version is its label.', () => byLabel('version', { [version]: 1 }));
+export function addSources(families: Families, { inFlight, admission, rateLimits, cache, bus }: Sources): void {
   families.gauge('llmp_in_flight_requests', 'Requests on /v1 that are not over.', () => byLabel('kind', inFlight()));
   families.counter('llmp_ratelimit_refusals_total', 'Requests refused because a window was full.', () =>
     byLabel('policy', { ...rateLimits.refusals }),
@@ -27,6 +28,7 @@ export function addSources(families: Families, { version, inFlight, admission, r
   );
   addAdmission(families, admission);
   if (cache) addCache(families, cache);
+  if (bus) addEvents(families, bus);
 }
 
 function addAdmission(families: Families, admission: Sources['admission']): void {
@@ -74,5 +76,30 @@ function addCache(families: Families, cache: NonNullable<Sources['cache']>): voi
     'llmp_cache_misses_total',
     'Requests that might have been answered from the cache, and were not.',
     () => cache.misses,
+  );
+}
+
+function addEvents(families: Families, bus: NonNullable<Sources['bus']>): void {
+  families.counter('llmp_events_published_total', 'Events that the bus took.', () => bus.counts.published);
+  families.counter(
+    'llmp_events_dropped_total',
+    'Events there was no room for while the bus took none.',
+    () => bus.counts.dropped,
+  );
+  families.counter(
+    'llmp_events_failed_total',
+    'Batches of events that the bus did not take; they are sent again.',
+    () => bus.counts.failed,
+  );
+  families.gauge('llmp_events_buffered', 'Events that wait here for the bus.', () => bus.counts.buffered);
+  families.gauge(
+    'llmp_events_lag',
+    'Events in the stream that no dispatcher has read, for all instances: do not add it up.',
+    () => bus.counts.lag,
+  );
+  families.counter(
+    'llmp_events_trimmed_unread_total',
+    'Events that were gone from the stream before a dispatcher read them, as each instance saw it: do not add it up.',
+    () => bus.counts.trimmedUnread,
   );
 }

@@ -1,0 +1,61 @@
+/** What `GET /manage/status` says: the facts of this instance from all who have one. */
+import type { ResponseCache } from './core/cache.js';
+import type { PopulationCount } from './core/population.js';
+import type { Clock, EventBus } from './core/ports.js';
+import type { Pulse } from './core/pulse.js';
+import type { AuditStatus, BusStatus, StatusReport } from './core/status.js';
+import { conditionOf, type Probes } from './http/probes.js';
+
+export interface StatusSources {
+  version: string;
+  instanceId: string;
+  startedAtMs: number;
+  clock: Clock;
+  probes: Probes;
+  databaseDriver: string;
+  migrations: () => Promise<{ current: string | null; pending: readonly string[] }>;
+  population: PopulationCount;
+  pulse: Pulse;
+  /** Null when nothing is cached. */
+  cache: Pick<ResponseCache, 'backend'> | null;
+  inFlight: () => number;
+  /** Null when nothing is published. */
+  bus: Pick<EventBus, 'backend' | 'isFailing' | 'counts'> | null;
+  audit: () => AuditStatus;
+}
+
+/** Takes little more than a second at most, whoever is away. */
+export async function statusOf(sources: StatusSources): Promise<StatusReport> {
+  const { probes, clock, pulse, migrations } = sources;
+  const { missing, degraded, isDatabaseUp, isRedisUp } = await conditionOf(probes);
+  // Only of a database that answers: the others would keep everybody waiting.
+  const schema = isDatabaseUp ? await migrations().catch(() => null) : null;
+  return {
+    version: sources.version,
+    instanceId: sources.instanceId,
+    startedAtMs: sources.startedAtMs,
+    uptimeMs: clock.monotonic() - probes.startedAtMs,
+    missing,
+    degraded,
+    database: {
+      driver: sources.databaseDriver,
+      status: isDatabaseUp ? 'ok' : 'failing',
+      schema: schema?.current ?? null,
+      pendingMigrations: schema?.pending ?? [],
+    },
+    redis: isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing',
+    bus: busStatus(sources.bus),
+    audit: sources.audit(),
+    population: isDatabaseUp && schema?.current ? await sources.population.current() : null,
+    inFlight: sources.inFlight(),
+    pulse: pulse.report(),
+    cache: sources.cache?.backend ?? 'off',
+  };
+}
+
+function busStatus(bus: StatusSources['bus']): BusStatus {
+  if (!bus) return { kind: 'off', status: 'off', buffered: 0, published: 0, dropped: 0, lag: null };
+  const { buffered, published, dropped, lag } = bus.counts;
+  const kind = bus.backend === 'redis' ? 'redis-streams' : 'in-memory';
+  return { kind, status: bus.isFailing ? 'failing' : 'ok', buffered, published, dropped, lag };
+}
