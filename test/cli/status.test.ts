@@ -35,15 +35,23 @@ describe('llmp status', () => {
 
       const { exitCode, out, err } = await llmp('status --json', { env: at(daemon) });
       expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
-      expect(JSON.parse(out)).to.deep.equal({
+      const { database, event_bus: bus, audit, ...shown } = JSON.parse(out) as Record<string, object>;
+      expect(database).to.include({ driver: 'sqlite', status: 'ok' });
+      expect(bus).to.include({ kind: 'in-memory', status: 'ok', dropped: 0 });
+      expect(audit).to.include({ failures: 0 });
+      expect(shown).to.deep.equal({
         server: daemon.url,
         status: 'ready',
         missing: [],
         degraded: [],
         uptime_s: HOUR_MS / 1000,
         checks: { database: 'ok', redis: 'off', event_bus: 'ok' },
+        version: '0.1.0',
         projects: { active: 1, all: 2 },
         tokens: { active: 3, expired: 1, revoked: 1, rate_limited: 0, project_inactive: 2 },
+        requests: { in_flight: 0, per_second: 0, errors_per_second: 0 },
+        cache: { backend: 'off', hit_ratio: null },
+        upstream: { p50_ms: null, p95_ms: null },
       });
     });
 
