@@ -9,6 +9,7 @@ import { dirname } from 'node:path';
 import type { Backend, Delivery, Verdict } from './backend.js';
 
 const NEWLINE = 10;
+const MOST_TRIES = 3;
 
 export class FileBackend implements Backend {
   readonly batch = { mostEvents: 500, mostBytes: 8 * 1024 * 1024 };
@@ -45,12 +46,13 @@ export class FileBackend implements Backend {
 
   async #append(lines: Buffer): Promise<Verdict> {
     try {
-      for (;;) {
+      for (let tries = 0; tries < MOST_TRIES; tries++) {
         const file = await this.#current();
         await writeWhole(file, lines);
         if (await isKept(file)) return { kind: 'delivered' };
         await this.#close();
       }
+      return { kind: 'retry', why: 'the file is removed each time it is written' };
     } catch (error) {
       await this.#close(); // What it ends with is looked at when it is opened again.
       return { kind: 'retry', why: `cannot write the file (${codeOf(error)})` };
