@@ -1,0 +1,20 @@
+import { expect } from 'chai';
+import { WITHOUT_REDIS } from '../support/redis.js';
+import { killAtRandom } from './support/kill-points.js';
+
+const SEED = 6;
+const KILLS = 6;
+
+describe(`L: kill -9 of the publisher, Redis and the dispatcher${WITHOUT_REDIS}`, function () {
+  this.timeout(180_000);
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+
+  it(`L01 K11 loses no event that Redis acknowledged, at ${KILLS} points, and duplicates share their id`, async () => {
+    const { acknowledged, kills } = await killAtRandom(SEED, KILLS);
+    expect(acknowledged).to.be.above(20);
+    expect(Object.values(kills).reduce((sum, it) => sum + it)).to.equal(KILLS);
+  });
+});
