@@ -32,12 +32,15 @@ export class HttpClient {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
 
-  /** @param timeoutMs from the beginning of a post to the end of its answer. */
-  constructor(clock: Clock, timeoutMs = TIMEOUT_MS) {
+  /**
+   * @param timeoutMs from the beginning of a post to the end of its answer.
+   * @param connections how many posts are under way at most.
+   */
+  constructor(clock: Clock, { timeoutMs = TIMEOUT_MS, connections = MOST_CONNECTIONS } = {}) {
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#agent = new Agent({
-      connections: MOST_CONNECTIONS,
+      connections,
       connect: { timeout: CONNECT_MS },
       // The timer below is the one that counts; undici's can be half a second late.
       headersTimeout: 2 * timeoutMs,

@@ -21,12 +21,14 @@ const KEYS = [
   'shutdownGraceMs',
 ] as const satisfies readonly (keyof Settings)[];
 
+const TAKE_NOTHING_WITHOUT_KEY: ReadonlySet<Settings['dispatcherService']> = new Set(['lunary', 'helicone']);
+
 export type DispatcherSettings = Pick<Settings, (typeof KEYS)[number]> & { dispatcherEndpoint: string };
 
 /** @throws {SettingsError} with all problems at once. */
 export function loadDispatcherSettings(sources: Sources) {
   const loaded = loadPart(sources, KEYS);
-  const { eventBus, redisAddress, dispatcherService, dispatcherEndpoint } = loaded.settings;
+  const { eventBus, redisAddress, dispatcherService, dispatcherEndpoint, dispatcherApiKey } = loaded.settings;
   const problems: string[] = [];
   // The bus follows REDIS_ADDR, unless it is set: what is missing is named before what follows from it.
   if (!redisAddress) problems.push('REDIS_ADDR is required: the dispatcher reads events from Redis');
@@ -37,6 +39,9 @@ export function loadDispatcherSettings(sources: Sources) {
   }
   if (dispatcherEndpoint === undefined) {
     problems.push(`DISPATCHER_ENDPOINT is required with DISPATCHER_SERVICE=${dispatcherService}`);
+  }
+  if (dispatcherApiKey === undefined && TAKE_NOTHING_WITHOUT_KEY.has(dispatcherService)) {
+    problems.push(`DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${dispatcherService}`);
   }
   if (problems.length > 0 || dispatcherEndpoint === undefined) throw new SettingsError(problems);
   return { ...loaded, settings: { ...loaded.settings, dispatcherEndpoint } satisfies DispatcherSettings };

@@ -226,10 +226,10 @@ describe('what helicone is sent', () => {
       else res.end('ok');
     };
     const delivering = vendor.deliver(...deliveriesOf(...events));
-    await eventually('sixteen wait for an answer', () => now === 16);
+    await eventually('thirty-two wait for an answer', () => now === 32);
     answer();
     const verdicts = await delivering;
-    expect(most).to.equal(16);
+    expect(most).to.equal(32);
     expect(verdicts.splice(11, 1)).to.deep.equal([{ kind: 'retry', why: 'status 503', afterMs: 2000 }]);
     expect(verdicts).to.deep.equal(Array(39).fill({ kind: 'delivered' }));
   });
@@ -238,9 +238,9 @@ describe('what helicone is sent', () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, 401, {});
     };
-    const events = Array.from({ length: 60 }, () => requestEvent());
+    const events = Array.from({ length: 200 }, () => requestEvent());
     const failure = await vendor.deliver(...deliveriesOf(...events)).catch((error: unknown) => error);
     expect(failure).to.have.property('name', 'Unauthorized');
-    expect(vendor.receiver.received.length).to.be.at.most(32);
+    expect(vendor.receiver.received.length).to.be.at.most(64);
   });
 });

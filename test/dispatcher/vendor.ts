@@ -164,7 +164,7 @@ export function behavesAsVendor({ service, path, accept, keyOf }: Format): void 
       expect(await verdicts).to.deep.equal([{ kind: 'retry', why: 'aborted' }]);
     });
 
-    it('L18: takes the key to no other host', async () => {
+    it('takes the key to no other host', async () => {
       const elsewhere = await startProvider();
       try {
         for (const status of [301, 302, 307, 308]) {

@@ -1,14 +1,12 @@
 import { expect } from 'chai';
-import type { Settings } from '../../config/settings.js';
-import { openBackend } from '../../daemon/dispatcher/backends.js';
+import { loadDispatcherSettings } from '../../daemon/dispatcher/settings.js';
 import { canary, secretsIn } from '../support/canaries.js';
-import { TestClock } from '../support/clock.js';
-import { recordingLog } from '../support/daemon.js';
 import { dispatch, type TestDispatcher } from '../support/dispatcher.js';
 import { changeEvent, requestEvent } from '../support/event-json.js';
 import { STREAM } from '../support/events.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { problemsIn } from '../support/settings.js';
 
 const PATHS = { lunary: '/v1/runs/ingest', helicone: '/custom/v1/log', otlp: '/v1/traces' };
 
@@ -59,15 +57,24 @@ describe(`a dispatcher for a vendor${WITHOUT_REDIS}`, function () {
     });
   }
 
-  for (const service of ['lunary', 'helicone'] satisfies Settings['dispatcherService'][]) {
-    it(`does not begin without the key that ${service} wants`, async () => {
-      const { log } = recordingLog();
-      const options = { endpoint: vendor.url, apiKey: undefined, clock: new TestClock(), log, version: '0' };
-      const failure: unknown = await openBackend(service, options).catch((error: unknown) => error);
-      expect(failure).to.have.property('name', 'SettingsError');
-      expect(failure).to.have.deep.property('problems', [
+  for (const service of ['lunary', 'helicone']) {
+    it(`wants a key for ${service}`, () => {
+      const env = { REDIS_ADDR: redis.address, DISPATCHER_SERVICE: service };
+      expect(problemsIn(() => loadDispatcherSettings({ env }))).to.deep.equal([
         `DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${service}`,
       ]);
+    });
+  }
+
+  for (const [service, endpoint] of [
+    ['lunary', 'https://api.lunary.ai'],
+    ['helicone', 'https://api.worker.helicone.ai'],
+    ['otlp', 'http://localhost:4318'],
+  ] as const) {
+    it(`finds ${service} at ${endpoint} if nothing else is said`, () => {
+      const key = service === 'otlp' ? {} : { DISPATCHER_API_KEY: canary('dispatcher') };
+      const env = { REDIS_ADDR: redis.address, DISPATCHER_SERVICE: service, ...key };
+      expect(loadDispatcherSettings({ env }).settings.dispatcherEndpoint).to.equal(endpoint);
     });
   }
 });

@@ -8,19 +8,19 @@ import type { Backend, Delivery, Verdict } from '../backend.js';
 import type { BackendOptions } from '../backends.js';
 import { HttpClient } from '../http.js';
 import { countsOf, failureOf, type JsonObject, objectIn, operationOf, timesOf } from './call.js';
-import { addressUnder, bearerOf, deliverEach } from './vendor.js';
+import { addressUnder, deliverEach } from './vendor.js';
 
 const PATH = '/custom/v1/log';
-const BATCH = { mostEvents: 128, mostBytes: 16 * 1024 * 1024 };
-const AT_ONCE = 16; // As many as there are connections.
+const BATCH = { mostEvents: 256, mostBytes: 16 * 1024 * 1024 };
+const AT_ONCE = 32; // It takes one log at a time: 500 a second when each takes 60 ms.
 const CANCELLED_STATUS = -3; // What the SDK says of a caller that left.
 const FAILED_STATUS = 500; // What the SDK says of a call that failed by itself.
 
-/** @throws {SettingsError} without a key. */
+/** @param options with a key: the dispatcher's settings see to that. */
 export function openHelicone(options: BackendOptions): Promise<Backend> {
   const url = addressUnder(options.endpoint, PATH);
-  const authorization = bearerOf(options, 'helicone');
-  const http = new HttpClient(options.clock);
+  const authorization = `Bearer ${options.apiKey ?? ''}`;
+  const http = new HttpClient(options.clock, { connections: AT_ONCE });
 
   async function send(event: EventJson, signal: AbortSignal): Promise<Verdict> {
     const labels = labelsOf(event);

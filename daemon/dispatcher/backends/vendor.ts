@@ -1,8 +1,6 @@
 /** What the back ends of vendors share: their addresses, and batches of which the vendor will not have one event. */
-import { SettingsError } from '../../../config/settings.js';
 import type { EventJson } from '../../store/event-json.js';
 import type { Delivery, Verdict } from '../backend.js';
-import type { BackendOptions } from '../backends.js';
 
 /** The address of `path` under an endpoint, which may already name it. Keeps a query that the endpoint has. */
 export function addressUnder(endpoint: string, path: string): string {
@@ -10,12 +8,6 @@ export function addressUnder(endpoint: string, path: string): string {
   const base = url.pathname.replace(/\/+$/, '');
   url.pathname = base.endsWith(path) ? base : base + path;
   return url.href;
-}
-
-/** @throws {SettingsError} without a key, for a vendor that takes nothing without one. */
-export function bearerOf({ apiKey }: BackendOptions, service: string): string {
-  if (!apiKey) throw new SettingsError([`DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${service}`]);
-  return `Bearer ${apiKey}`;
 }
 
 type Rejected = Extract<Verdict, { kind: 'rejected' }>;
