@@ -18,6 +18,7 @@ export interface Group {
 const tokens = async () => (await import('./token.js')).tokenCommands;
 const projects = async () => (await import('./project.js')).projectCommands;
 const cache = async () => (await import('./cache.js')).cacheCommands;
+const events = async () => (await import('./events.js')).eventCommands;
 const configuration = async () => (await import('./config.js')).configCommands;
 const migrations = async () => (await import('./migrate.js')).migrateCommands;
 
@@ -25,14 +26,16 @@ const migrations = async () => (await import('./migrate.js')).migrateCommands;
 export const GROUPS: Readonly<Record<string, Group>> = {
   manage: {
     summary: 'projects, tokens and the cache, through the management API',
-    load: async () => [...(await tokens()), ...(await projects()), ...(await cache())],
+    load: async () => [...(await tokens()), ...(await projects()), ...(await cache()), ...(await events())],
   },
   'manage token': { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
   'manage project': { summary: 'create, list, activate and deactivate projects', load: projects },
   'manage cache': { summary: 'purge what the daemon keeps of answers', load: cache },
+  'manage events': { summary: 'follow what happens', load: events },
   token: { summary: 'short for manage token', load: tokens },
   project: { summary: 'short for manage project', load: projects },
   cache: { summary: 'short for manage cache', load: cache },
+  events: { summary: 'short for manage events', load: events },
   migrate: { summary: "the database's schema", load: migrations },
   config: { summary: "the daemon's settings", load: configuration },
 };

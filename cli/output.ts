@@ -23,6 +23,7 @@ export class Output {
   #pending = 0;
   #progressTimer: NodeJS.Timeout | undefined;
   #progressShown = false;
+  #hasBegun = false;
 
   constructor(shell: Shell, options: OutputOptions) {
     this.#shell = shell;
@@ -53,6 +54,26 @@ export class Output {
       const { detailOf } = await import('./table.js');
       this.#write(detailOf(item, view, await this.#look()));
     } else this.#write(this.#lines([item], view, item));
+  }
+
+  /**
+   * One of those that come by and by: a line each, JSON for whoever is no person and did not ask for something else. Resolves
+   * when whoever reads has taken it.
+   */
+  async next<T>(item: T, view: View<T>): Promise<void> {
+    const isFirst = !this.#hasBegun;
+    this.#hasBegun = true;
+    if (this.#isForPeople) {
+      const { lineOf } = await import('./table.js');
+      const look = await this.#look();
+      if (isFirst) await this.#writeAll(await lineOf(null, view.columns, look));
+      await this.#writeAll(await lineOf(item, view.columns, look));
+    } else if (this.format === 'csv') {
+      const [titles = '', row = ''] = this.#lines([item], view, item).split('\r\n');
+      await this.#writeAll(`${isFirst ? `${titles}\r\n` : ''}${row}\r\n`);
+    } else {
+      await this.#writeAll(this.format === 'id' ? this.#lines([item], view, item) : `${visibleJson(item)}\n`);
+    }
   }
 
   /** Data of our own making that is the same in every format. */
@@ -147,6 +168,13 @@ export class Output {
   #write(data: string): void {
     this.#endProgress();
     this.#shell.stdout.write(data);
+  }
+
+  async #writeAll(data: string): Promise<void> {
+    this.#endProgress();
+    const { stdout } = this.#shell;
+    if (stdout.write(data)) return;
+    await new Promise<void>((resolve) => stdout.once('drain', resolve));
   }
 
   /** Asked for only when stdout is a terminal. */

@@ -24,6 +24,8 @@ export interface Column<T> {
   alignRight?: boolean;
   /** A long text that may be cut rather than cost other columns their place. */
   shrinks?: boolean;
+  /** Where lines come one by one, and nobody knows yet how wide the next will be; none: the last. */
+  width?: number;
 }
 
 export interface View<T> {
@@ -64,6 +66,22 @@ export async function tableOf<T>(items: readonly T[], columns: readonly Column<T
       .trimEnd(),
   );
   return `${lines.join('\n')}\n`;
+}
+
+/** The line of one that comes by itself, or of the titles for null; every column stands where it stood before. */
+export async function lineOf<T>(item: T | null, columns: readonly Column<T>[], look: Look): Promise<string> {
+  const { default: widthOf } = await import('string-width');
+  const laid = columns.map((column): Laid => {
+    const { rank, alignRight = false, title, shrinks, width = 0 } = column;
+    const whole = item === null ? title : visible(column.show(item, look));
+    const text = shrinks ? cut(whole, width, look.ascii ? '~' : '…', widthOf) : whole;
+    const cell = { text, width: widthOf(text), tint: item === null ? undefined : column.tint?.(item) };
+    return { rank, alignRight, cells: [cell], width };
+  });
+  const cells = fitting(laid, look.width).map(({ cells: [cell], width, alignRight }) =>
+    padded(cell, Math.max(width, cell?.width ?? 0), alignRight, item === null, look.colors),
+  );
+  return `${cells.join(GAP).trimEnd()}\n`;
 }
 
 /** One thing: a line for each field. */

@@ -51,6 +51,7 @@ export interface Daemon {
   stores: Stores;
   shared: SharedStores;
   admission: Admission;
+  streams: EventStreams;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
   apply(settings: Settings): void;
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
@@ -282,6 +283,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     stores,
     shared,
     admission,
+    streams,
     apply(next) {
       live.current = next;
     },

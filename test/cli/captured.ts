@@ -20,6 +20,10 @@ export interface Situation {
   answer?: string;
   /** Hears every piece of stderr as it is written. */
   onErr?: (text: string) => void;
+  /** Hears every piece of stdout as it is written. */
+  onOut?: (text: string) => void;
+  /** When ^C is pressed; at once unless given. */
+  interrupted?: Promise<void>;
   nowMs?: number;
 }
 
@@ -31,7 +35,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
   const stdin = Object.assign(new PassThrough(), { isTTY, setRawMode: () => stdin });
   if (!isTTY) stdin.end(situation.stdin ?? '');
 
-  const stdout = new Recorder(terminal);
+  const stdout = new Recorder(terminal, situation.onOut);
   const stderr = new Recorder(terminal, (text) => {
     situation.onErr?.(text);
     if (isAnswered || !/[?:]/.test(text)) return;
@@ -45,7 +49,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     stderr,
     now: () => nowMs ?? Date.now(),
     program: 'llmp',
-    interrupted: () => Promise.resolve(),
+    interrupted: () => situation.interrupted ?? Promise.resolve(),
   };
   const argv = typeof args === 'string' ? args.split(' ') : args;
   const exitCode = await run(argv, shell);

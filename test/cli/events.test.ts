@@ -1,0 +1,204 @@
+import { expect } from 'chai';
+import type { WireEvent } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { Scene } from '../support/scene.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+import { refuse, type StandIn, startStandIn } from './stand-in.js';
+
+/** A command that goes on until ^C. */
+class Running {
+  out = '';
+  err = '';
+  #press: () => void = () => undefined;
+  readonly #captured: Promise<Captured>;
+
+  constructor(url: string, args: string, situation: Situation = {}) {
+    this.#captured = llmp(args, {
+      env: { LLMP_SERVER: url, MANAGEMENT_TOKEN },
+      onOut: (text) => (this.out += text),
+      onErr: (text) => (this.err += text),
+      interrupted: new Promise((resolve) => (this.#press = resolve)),
+      ...situation,
+    });
+  }
+
+  press(): Promise<Captured> {
+    this.#press();
+    return this.#captured;
+  }
+}
+
+describe('llmp events tail', function () {
+  this.timeout(30_000);
+
+  describe('against a daemon', () => {
+    let scene: Scene;
+    let running: Running | null = null;
+
+    before(async () => {
+      scene = await Scene.open();
+    });
+    beforeEach(() => scene.begin());
+    afterEach(async () => {
+      await running?.press();
+      running = null;
+      await scene.end();
+    });
+    after(() => scene.close());
+
+    /** Runs until it is heard: what is published before it asks is not for it. */
+    async function tail(args: string, situation: Situation = {}): Promise<Running> {
+      const { streams } = scene.daemon.daemon;
+      running = new Running(scene.daemon.url, args, situation);
+      await eventually('it follows', () => streams.size === 1);
+      return running;
+    }
+    const eventsOf = ({ out }: Running) =>
+      out
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as WireEvent);
+
+    for (const words of ['events tail', 'manage events tail -f']) {
+      it(`${words} prints JSON, an event a line, until ^C, which it says nothing of`, async () => {
+        const tailing = await tail(words);
+        await scene.get();
+        await eventually('it is printed', () => tailing.out.includes('\n'));
+        expect(eventsOf(tailing)).to.have.length(1);
+        expect(eventsOf(tailing)[0]).to.include({ kind: 'request.completed', status: 200, token_id: scene.token.id });
+        running = null;
+        const { exitCode, err } = await tailing.press();
+        expect({ exitCode, err }).to.deep.equal({ exitCode: 130, err: '' });
+      });
+    }
+
+    it('leaves no stream behind', async () => {
+      const tailing = await tail('events tail');
+      await tailing.press();
+      await eventually('it has gone', () => scene.daemon.daemon.streams.size === 0);
+    });
+
+    it('shows what was asked for only', async () => {
+      const other = await scene.daemon.createProject({ name: 'elsewhere' });
+      const { token } = await scene.daemon.createToken(other.id);
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(404).end();
+      };
+      const tailing = await tail('events tail --project-id elsewhere --status 404,5xx');
+      await scene.get();
+      await scene.get(token);
+      await scene.daemon.createToken(other.id);
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(500).end();
+      };
+      await scene.get(token);
+      await eventually('both are printed', () => eventsOf(tailing).length === 2);
+      expect(eventsOf(tailing).map((it) => 'status' in it && [it.project_id, it.status])).to.deep.equal([
+        [other.id, 404],
+        [other.id, 500],
+      ]);
+    });
+
+    it('shows a person a line each, under titles, in columns that stay where they are', async () => {
+      const tailing = await tail('events tail', {
+        terminal: 120,
+        env: { LLMP_SERVER: scene.daemon.url, MANAGEMENT_TOKEN, NO_COLOR: '1' },
+      });
+      await scene.get();
+      await scene.send(`GET /v1/a\u00e9 HTTP/1.1\r\nHost: x\r\n\r\n`);
+      await scene.daemon.createToken(scene.project.id);
+      await eventually('three lines', () => tailing.out.split('\n').length === 4);
+      const [titles = '', request = '', change = ''] = tailing.out.split('\n');
+      expect(titles).to.match(/^TIME {6}STATUS {2}OUTCOME .*MS {2}CACHE {2}TOKEN .* WHAT$/);
+      expect(request).to.match(/^\d\d:\d\d:\d\d {2}200 {5}ok .* miss /);
+      expect(request.slice(titles.indexOf('WHAT'))).to.equal('GET /v1/models');
+      expect(request.slice(titles.indexOf('TOKEN'))).to.match(new RegExp(`^${scene.token.id.slice(0, 8)} `));
+      expect(change.slice(titles.indexOf('WHAT'))).to.equal('token.created by management');
+    });
+
+    it('leaves columns out where there is no room for them', async () => {
+      const tailing = await tail('events tail', { terminal: 40 });
+      await scene.get();
+      await eventually('a line', () => tailing.out.split('\n').length === 3);
+      expect(tailing.out.split('\n')[0]).to.include('STATUS').and.include('WHAT').and.not.include('CACHE');
+    });
+
+    it('prints CSV with one line of titles, and ids alone, when asked to', async () => {
+      const csv = await tail('events tail -o csv');
+      await scene.get();
+      await scene.get();
+      await eventually('both', () => csv.out.split('\r\n').length === 4);
+      const [titles, row] = csv.out.split('\r\n');
+      expect(titles).to.match(/^time,kind,status,outcome,code,method,path,/);
+      expect(row).to.match(/Z,request\.completed,200,ok,,GET,\/v1\/models,/);
+      await csv.press();
+      await eventually('it has gone', () => scene.daemon.daemon.streams.size === 0);
+      const ids = await tail('events tail -o id');
+      await scene.get();
+      await eventually('an id', () => /^[0-9a-f-]{36}\n$/.test(ids.out));
+    });
+
+    it('refuses what cannot be a status, a kind or an id before it asks anybody', async () => {
+      for (const args of [
+        '--status 6xx',
+        '--status',
+        '--status 4xx,',
+        '--kind x',
+        '--token-id !',
+        '--project-id sk-wt-x',
+      ]) {
+        expect(
+          (await llmp(`events tail ${args}`, { env: { LLMP_SERVER: 'http://127.0.0.1:9', MANAGEMENT_TOKEN } }))
+            .exitCode,
+          args,
+        ).to.equal(2);
+      }
+    });
+  });
+
+  describe('against one that fails', () => {
+    let standIn: StandIn;
+
+    beforeEach(async () => {
+      standIn = await startStandIn();
+    });
+    afterEach(() => standIn.stop());
+
+    it('goes on behind the last event when the stream ends or breaks', async () => {
+      let asked = 0;
+      standIn.answer = (_req, res) => {
+        asked += 1;
+        if (asked === 3) {
+          res.writeHead(503).end();
+          return;
+        }
+        res.writeHead(200, { 'content-type': 'text/event-stream' });
+        res.write(`id: ${asked}-0\ndata: {"id":"${asked}"}\n\n`, () => {
+          if (asked === 1) res.end();
+          if (asked === 2) res.destroy();
+        });
+      };
+      const running = new Running(standIn.url, 'events tail -o id');
+      await eventually('it came back', () => running.out === '1\n2\n4\n', 20_000);
+      expect(standIn.asked.map(({ headers }) => headers['last-event-id'])).to.deep.equal([
+        undefined,
+        '1-0',
+        '2-0',
+        '2-0',
+      ]);
+      expect(running.err).to.include('has ended; asking again');
+      expect((await running.press()).exitCode).to.equal(130);
+    });
+
+    it('says why when the first try fails, or the daemon refuses', async () => {
+      standIn.answer = refuse(404, 'not_found', 'nothing is published: LLM_PROXY_EVENT_BUS is off');
+      const refused = new Running(standIn.url, 'events tail');
+      await eventually('it says so', () => refused.err.includes('nothing is published'));
+      expect((await refused.press()).exitCode).to.equal(4);
+      const unreachable = new Running('http://127.0.0.1:9', 'events tail');
+      await eventually('it says so', () => unreachable.err !== '');
+      expect((await unreachable.press()).exitCode).to.equal(6);
+    });
+  });
+});
