@@ -234,6 +234,15 @@ describe('what helicone is sent', () => {
     expect(verdicts).to.deep.equal(Array(39).fill({ kind: 'delivered' }));
   });
 
+  it('is given up together, 25 s after the first of a batch, when nothing is answered', async () => {
+    vendor.receiver.answer = () => undefined;
+    const delivering = vendor.deliver(...deliveriesOf(...Array.from({ length: 200 }, () => requestEvent())));
+    await eventually('logs wait for an answer', () => vendor.receiver.received.length === 32);
+    vendor.clock.advance(25_000);
+    const verdicts = await delivering;
+    expect(verdicts.map(({ kind }) => kind)).to.deep.equal(Array(200).fill('retry'));
+  });
+
   it('stops soon when the key is refused', async () => {
     vendor.receiver.answer = (_req, res) => {
       json(res, 401, {});

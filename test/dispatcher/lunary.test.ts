@@ -175,6 +175,15 @@ describe('what lunary is sent', () => {
     expect(list).to.include({ type: 'tool', name: 'GET /v1/models' });
   });
 
+  it('is not sent part by part to a vendor that goes away while the event that is to blame is looked for', async () => {
+    vendor.receiver.answer = (_req, res) => {
+      json(res, vendor.receiver.received.length === 1 ? 400 : 503, {});
+    };
+    const verdicts = await vendor.deliver(...deliveriesOf(...Array.from({ length: 8 }, () => requestEvent())));
+    expect(verdicts).to.deep.equal(Array(8).fill({ kind: 'retry', why: 'status 503' }));
+    expect(vendor.receiver.received).to.have.length(2);
+  });
+
   it('is nothing for a change: there is no place for one', async () => {
     expect(await vendor.deliver(...deliveriesOf(changeEvent()))).to.deep.equal([{ kind: 'delivered' }]);
     expect(vendor.receiver.received).to.be.empty;

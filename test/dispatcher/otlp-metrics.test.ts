@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.js';
 import { json } from '../support/provider.js';
 import { type Attribute, type Metrics, METRICS_PATH, openCollector, TRACES, valuesOf } from './otlp.js';
 import { isAsRecorded } from './recordings.js';
-import type { Vendor } from './vendor.js';
+import { Vendor } from './vendor.js';
 
 describe('the metrics of a collector', () => {
   let vendor: Vendor;
@@ -149,6 +149,20 @@ describe('the metrics of a collector', () => {
     const points = pointsOf(sent, METRICS.duration);
     expect(points).to.have.length.within(1, 2000);
     expect(points.reduce((sum, { count }) => sum + count, 0)).to.equal(3000);
+  });
+
+  it('goes where the spans go, if the endpoint is theirs', async () => {
+    const other = new Vendor();
+    await other.open('otlp', `/collector${TRACES}/`);
+    other.receiver.answer = (_req, res) => {
+      json(res, 200, {});
+    };
+    await other.deliver(...deliveriesOf(requestEvent()));
+    await other.close();
+    expect(other.receiver.received.map(({ url }) => url)).to.deep.equal([
+      `/collector${TRACES}`,
+      `/collector${METRICS_PATH}`,
+    ]);
   });
 
   it('is sent before the end', async () => {

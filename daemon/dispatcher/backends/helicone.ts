@@ -13,6 +13,8 @@ import { addressUnder, deliverEach } from './vendor.js';
 const PATH = '/custom/v1/log';
 const BATCH = { mostEvents: 256, mostBytes: 16 * 1024 * 1024 };
 const AT_ONCE = 32; // It takes one log at a time: 500 a second when each takes 60 ms.
+// For all of a batch: of a vendor that is silent, the time-outs of single logs would add up.
+const DELIVER_WITHIN_MS = 25_000;
 const CANCELLED_STATUS = -3; // What the SDK says of a caller that left.
 const FAILED_STATUS = 500; // What the SDK says of a call that failed by itself.
 
@@ -34,8 +36,14 @@ export function openHelicone(options: BackendOptions): Promise<Backend> {
 
   return Promise.resolve({
     batch: BATCH,
-    deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
-      deliverEach(deliveries, isAny, (events) => sendSome(events, signal, send)),
+    async deliver(deliveries: readonly Delivery[], signal: AbortSignal) {
+      const late = new AbortController();
+      const cancel = options.clock.after(DELIVER_WITHIN_MS, () => {
+        late.abort();
+      });
+      const either = AbortSignal.any([signal, late.signal]);
+      return deliverEach(deliveries, isAny, (events) => sendSome(events, either, send)).finally(cancel);
+    },
     close: () => http.close(),
   });
 }

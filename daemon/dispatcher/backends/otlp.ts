@@ -19,13 +19,14 @@ const BATCH = { mostEvents: 512, mostBytes: 2 * 1024 * 1024, gatherMs: 1000 };
 
 export function openOtlp({ endpoint, apiKey, clock, log, version }: BackendOptions): Promise<Backend> {
   const http = new HttpClient(clock);
+  const base = endpoint.replace(/\/v1\/(?:traces|metrics)\/*$/, ''); // Both signals have the same.
   const headers = {
     'content-type': 'application/json',
     'user-agent': `llmp/${version}`,
     ...(apiKey && { authorization: `Bearer ${apiKey}` }),
   };
   const post = (path: string) => (body: Buffer, signal: AbortSignal) =>
-    http.post({ url: addressUnder(endpoint, path), headers, body, signal });
+    http.post({ url: addressUnder(base, path), headers, body, signal });
   const postTraces = post('/v1/traces');
   const metrics = new CallMetrics({ clock, log, version, post: post('/v1/metrics') });
 
