@@ -336,28 +336,24 @@ const audit = {
     fileOrNone,
     derived.auditLogFile,
     'A copy of the audit records of changes, as JSON lines; empty: no file. Never deleted, opened anew on SIGHUP.',
-    'hasNoEffectYet',
   ),
   auditUseLogFile: setting(
     'AUDIT_USE_LOG_FILE',
     fileOrNone,
     derived.auditUseLogFile,
     'The use of tokens, a line per request; empty: no file.',
-    'hasNoEffectYet',
   ),
   auditUseLogMaxBytes: setting(
     'AUDIT_USE_LOG_MAX_SIZE',
     size,
     '100MB',
     'The size at which that file is put aside and a new one begun.',
-    'hasNoEffectYet',
   ),
   auditUseLogMaxFiles: setting(
     'AUDIT_USE_LOG_MAX_FILES',
     integer(1, 10_000),
     '10',
     'How many of them are kept.',
-    'hasNoEffectYet',
   ),
   usageRetentionMs: setting(
     'USAGE_RETENTION',

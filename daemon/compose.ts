@@ -6,6 +6,7 @@ import { SettingsError } from '../config/settings.js';
 import { Migrator, SchemaTooNew } from '../migrations/migrator.js';
 import { Admission } from './core/admission.js';
 import { WrongAttempts } from './core/attempts.js';
+import { AuditBook } from './core/audit-book.js';
 import { CacheUpkeep } from './core/cache-upkeep.js';
 import { ResponseCache } from './core/cache.js';
 import type { OnEnded, RequestEnded } from './core/events.js';
@@ -29,6 +30,7 @@ import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { listen } from './listen.js';
 import { Metrics } from './metrics/metrics.js';
 import { Readiness } from './readiness.js';
+import { type AuditFiles, openAuditFiles } from './store/audit-file/open.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { openStores, type Stores } from './store/open.js';
 import { type StatusSources, statusOf } from './status.js';
@@ -50,6 +52,7 @@ export interface Daemon {
   managementServer: Server | null;
   stores: Stores;
   shared: SharedStores;
+  auditFiles: AuditFiles;
   admission: Admission;
   streams: EventStreams;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
@@ -67,6 +70,14 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const live = { current: settings };
   const instanceId = randomUUID();
   const stores = await openStores(settings);
+  const { records } = stores;
+  const auditFiles = await openAuditFiles({ settings, records, anchors: stores.anchors, clock, log }).catch(
+    async (error: unknown) => {
+      await stores.close();
+      throw error;
+    },
+  );
+  records.refuseChangesWhile(() => auditFiles.whyNoChanges);
   const shared = await openSharedStores({
     live,
     clock,
@@ -92,6 +103,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     await ledger.enrol(instanceId, clock.now());
     readiness.pendingMigrations = [];
     readiness.isDatabaseReady = true;
+    await auditFiles.begin();
   };
   const migrateUp = async () => {
     const report = await migrator.up();
@@ -99,7 +111,6 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     return report;
   };
 
-  const { records } = stores;
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheUpkeep({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
@@ -108,7 +119,12 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const forwarder = new Forwarder(settings, live, clock);
   const isServing = () => readiness.isDatabaseReady;
   /** All who keep a record of requests on /v1. */
-  const keepers: OnEnded[] = [(ended) => options.onEnded?.(ended)];
+  const keepers: OnEnded[] = [
+    (ended) => options.onEnded?.(ended),
+    (ended) => {
+      auditFiles.keep(ended);
+    },
+  ];
   const { redis, bus } = shared;
   if (bus) {
     keepers.push((ended) => {
@@ -174,6 +190,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     clock,
     startedAtMs: clock.monotonic(),
     missing: () => readiness.missing,
+    degraded: () => (auditFiles.isFailing ? ['audit_file'] : []),
     pingDatabase: async () => {
       await stores.database.select('SELECT 1');
       admission.heardFromDatabase();
@@ -199,7 +216,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     cache,
     inFlight: () => proxy.inFlight + upgrades.inFlight,
     bus,
-    audit: () => ({ status: 'off', records: 0, failures: 0 }),
+    audit: () => auditFiles.status,
   };
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
@@ -207,6 +224,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     addressOf,
     registry,
     cacheUpkeep,
+    auditBook: new AuditBook(records),
     migrations: { status: () => migrator.status(), up: migrateUp },
     streams,
     bus,
@@ -242,6 +260,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     if (readiness.isDatabaseReady) await admission.retire();
     await forwarder.close();
     await attempts.close();
+    await auditFiles.close();
     await shared.close();
     await stores.close();
   };
@@ -282,6 +301,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     managementServer,
     stores,
     shared,
+    auditFiles,
     admission,
     streams,
     apply(next) {

@@ -83,6 +83,9 @@ async function serve(read: () => Loaded): Promise<number> {
   const starting = startDaemon({ settings, log, clock: realClock, version: readVersion() });
   reloadOnHangUp({ starting, log, loaded, read });
   const daemon = await starting;
+  process.once('exit', () => {
+    endAtOnce(daemon);
+  });
   const { server, managementServer } = daemon;
   log.info('listening', {
     address: addressOf(server),
@@ -101,6 +104,13 @@ async function serve(read: () => Loaded): Promise<number> {
   return code;
 }
 
+/** The last moment of the process, however it came to it. */
+function endAtOnce({ auditFiles }: Daemon): void {
+  auditFiles.writeAtOnce();
+  // Node waits for its threads, and one of them for a disk that does not answer.
+  if (auditFiles.isHung) process.kill(process.pid, 'SIGKILL');
+}
+
 interface Reloading {
   starting: Promise<Daemon>;
   log: AdjustableLog;
@@ -108,10 +118,11 @@ interface Reloading {
   read: () => Loaded;
 }
 
-/** On SIGHUP reads the settings again, and puts the reloadable ones in force; if anything is wrong with them, nothing. */
+/** On SIGHUP opens the audit files anew and reads the settings again, and puts the reloadable ones in force; if anything is wrong with them, nothing. */
 function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
   let inForce = loaded;
   const reload = (daemon: Daemon) => {
+    daemon.auditFiles.reopen();
     let fresh: Loaded;
     try {
       fresh = read();

@@ -1,4 +1,6 @@
 import type {
+  AuditQuery,
+  AuditStreamQuery,
   CachePurge,
   EventQuery,
   FrontEnd,
@@ -7,6 +9,7 @@ import type {
   ProjectQuery,
   TokenCreate,
   TokenQuery,
+  WireAuditRecord,
   WireCache,
   WireCachePurged,
   WireEvent,
@@ -134,6 +137,16 @@ export class ManagementClient {
   }
   status() {
     return this.#json<WireStatus>('GET', '/manage/status');
+  }
+  auditRecords(query: AuditQuery = {}) {
+    return this.#page<WireAuditRecord>('/manage/audit', query);
+  }
+  auditRecord(id: string) {
+    return this.#json<WireAuditRecord>('GET', `/manage/audit/${encodeURIComponent(id)}`);
+  }
+  /** Records of changes, as they are made. */
+  auditStream(query: AuditStreamQuery = {}, options: StreamOptions = {}) {
+    return this.#stream<WireAuditRecord>('/manage/audit/stream', query, options);
   }
   migrations() {
     return this.#json<WireMigrations>('GET', '/manage/migrations');

@@ -14,6 +14,7 @@ export type WireMigrations = z.infer<typeof schemas.migrations>;
 export type WireRequestEvent = z.infer<typeof schemas.requestEvent>;
 export type WireChangeEvent = z.infer<typeof schemas.changeEvent>;
 export type WireEvent = z.infer<typeof schemas.event>;
+export type WireAuditRecord = z.infer<typeof schemas.auditRecord>;
 export type WireProblem = z.infer<typeof schemas.problem>;
 export type WireTokenState = WireToken['state'];
 
@@ -26,6 +27,9 @@ export type CachePurge = z.infer<typeof schemas.cachePurge>;
 export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;
 export type EventQuery = Partial<Record<keyof z.input<typeof schemas.eventQuery>, string>>;
 export type TokenQuery = Partial<Record<keyof z.input<typeof schemas.tokenQuery>, string>>;
+
+export type AuditQuery = Partial<Record<keyof z.input<typeof schemas.auditQuery>, string>>;
+export type AuditStreamQuery = Partial<Record<keyof z.input<typeof schemas.auditStreamQuery>, string>>;
 
 /** Which front end acts, for the audit record. */
 export type FrontEnd = 'cli' | 'tui' | 'admin';

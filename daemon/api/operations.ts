@@ -24,6 +24,8 @@ export interface Operation {
   list?: z.ZodType;
   /** In place of `answer`: what each of the server-sent events that are the success holds, as JSON. */
   stream?: z.ZodType;
+  /** With `list`: how many there are on all pages is not said. */
+  isUncounted?: true;
   /** The answer is the only one that ever holds a secret, and nobody may store it. */
   holdsSecret?: true;
   /** Kinds of refusal (daemon/core/refusal.ts) beside those that may befall any request. */
@@ -47,6 +49,11 @@ requests answered from the cache among those that were not refused, and null, as
 answers of 500 and above, and those that broke off because of the upstream. Tokens and projects are counted for all
 instances; among very many not for each asking, so \`counted_at\` says when, and while the database is away they are null.
 \`published\`, \`dropped\`, \`records\` and \`failures\` are counted from the start of this instance.`;
+
+const AUDIT = `\`token.use\` records stand for what a token was used for in the hour that begins at \`time\`, with one result and one
+model: \`count\` requests. A change is one record, whoever made it and however it ended. \`since\` is the first moment shown,
+\`until\` the first that is not. \`q\` finds records of changes of which it is said, in ids, addresses, the reason and the
+details: each word of \`q\` begins a word there, in any letter case. Records are not counted.`;
 
 export const operations = {
   createProject: {
@@ -175,6 +182,31 @@ export const operations = {
     description: STATUS,
     answer: schemas.status,
     refusals: [],
+  },
+  listAudit: {
+    method: 'GET',
+    path: '/manage/audit',
+    summary: 'Lists audit records, the newest first.',
+    description: AUDIT,
+    query: schemas.auditQuery,
+    list: schemas.auditRecord,
+    isUncounted: true,
+    refusals: [],
+  },
+  followAudit: {
+    method: 'GET',
+    path: '/manage/audit/stream',
+    summary: 'Sends records of changes as they are made; the id of each event is the number of the record.',
+    query: schemas.auditStreamQuery,
+    stream: schemas.auditRecord,
+    refusals: [],
+  },
+  readAuditRecord: {
+    method: 'GET',
+    path: '/manage/audit/{id}',
+    summary: 'Shows an audit record.',
+    answer: schemas.auditRecord,
+    refusals: ['not_found'],
   },
   readMigrations: {
     method: 'GET',

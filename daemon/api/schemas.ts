@@ -173,6 +173,62 @@ export const cache = z.strictObject({
   misses: count,
 });
 
+export const AUDIT_ACTIONS = [
+  'token.create',
+  'token.use',
+  'token.revoke',
+  'token.reactivate',
+  'token.revoke_all',
+  'project.create',
+  'project.update',
+  'project.delete_refused',
+  'cache.purge',
+  'migrations.up',
+  'management.denied',
+  'admin.login',
+  'admin.logout',
+] as const;
+export const AUDIT_ACTORS = ['management', 'admin', 'cli', 'tui', 'token', 'system'] as const;
+export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;
+
+const auditFilters = {
+  action: oneOf(AUDIT_ACTIONS).optional(),
+  actor: oneOf(AUDIT_ACTORS).optional(),
+  project_id: id.optional(),
+  token_id: id.optional(),
+  outcome: oneOf(AUDIT_OUTCOMES).optional(),
+};
+
+export const auditQuery = z.strictObject({
+  ...paging,
+  ...auditFilters,
+  since: timestamp.optional(),
+  until: timestamp.optional(),
+  q: z
+    .string()
+    .regex(/^(?=.*[\p{L}\p{N}])\P{Cc}{1,100}$/u)
+    .describe('1 to 100 characters, a letter or a digit among them, without control characters')
+    .optional(),
+});
+
+export const auditStreamQuery = z.strictObject(auditFilters);
+
+export const auditRecord = z.strictObject({
+  id: z.string(),
+  time: timestamp,
+  action: z.enum(AUDIT_ACTIONS),
+  actor: z.enum(AUDIT_ACTORS),
+  outcome: z.enum(AUDIT_OUTCOMES),
+  project_id: z.string().nullable(),
+  token_id: z.string().nullable(),
+  obfuscated: z.string().nullable(),
+  request_id: z.string().nullable(),
+  client_ip: z.string().nullable(),
+  reason: z.string().nullable(),
+  count: count.nullable(),
+  details: z.record(z.string(), z.unknown()).nullable(),
+});
+
 export const migrations = z.strictObject({
   current: z.string().nullable(),
   pending: z.array(z.string()),

@@ -9,6 +9,8 @@ export interface Caller {
   reason: string | null;
 }
 
+export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;
+
 export type AuditAction =
   | 'project.create'
   | 'project.update'
@@ -19,15 +21,18 @@ export type AuditAction =
   | 'token.revoke_all'
   | 'cache.purge'
   | 'migrations.up'
-  | 'management.denied';
+  | 'management.denied'
+  | 'admin.login'
+  | 'admin.logout'
+  | 'token.use';
 
 /** One line of the audit log. It never holds a secret: tokens appear by id and in their obfuscated form. */
 export interface AuditRecord {
   id: string;
   timeMs: number;
   action: AuditAction;
-  actor: Caller['actor'];
-  outcome: 'success' | 'denied' | 'error';
+  actor: Caller['actor'] | 'token';
+  outcome: (typeof AUDIT_OUTCOMES)[number];
   projectId: string | null;
   tokenId: string | null;
   obfuscated: string | null;

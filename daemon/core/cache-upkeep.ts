@@ -11,7 +11,7 @@ import type { ResponseCache } from './cache.js';
 import { resourceOf } from './caching.js';
 import { withoutSecrets } from './masking.js';
 import type { CacheSelection, CacheSize, CacheStore, Clock, Log, RecordStore } from './ports.js';
-import { projectNotFound, reading, Refusal } from './refusal.js';
+import { checkChangeable, projectNotFound, reading, Refusal } from './refusal.js';
 import { Trail } from './trail.js';
 
 export interface CacheReport extends CacheSize {
@@ -33,7 +33,7 @@ export interface Purged {
 export interface CacheUpkeepOptions {
   /** Null when nothing is cached. */
   cache: Pick<ResponseCache, 'backend' | 'hits' | 'misses' | 'size' | 'count' | 'purge'> | null;
-  records: Pick<RecordStore, 'project' | 'change'>;
+  records: Pick<RecordStore, 'project' | 'change' | 'checkChangeable'>;
   clock: Pick<Clock, 'now'>;
   log: Log;
 }
@@ -58,6 +58,7 @@ export class CacheUpkeep {
   /** @throws {Refusal} `not_found` for a project there is not, `unavailable` when it is not known what was removed. */
   async purge(selection: PurgeSelection, caller: Caller): Promise<Purged> {
     const attempt = attemptOf(selection);
+    checkChangeable(this.#options.records);
     const purged = await this.#removed(selection).catch(async (error: unknown) => {
       if (error instanceof Refusal) await this.#trail.refused(attempt, caller, error.message);
       throw error;

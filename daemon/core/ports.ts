@@ -136,7 +136,8 @@ export interface PageOf<T> {
   rows: T[];
   /** Null on the last page. */
   next: Position | null;
-  total: number;
+  /** How many there are on all pages; null where they are not counted. */
+  total: number | null;
 }
 
 export interface ProjectFilter {
@@ -188,6 +189,20 @@ export interface ChangeTransaction {
   record(record: AuditRecord, change?: Change): Promise<void>;
 }
 
+export interface AuditFilter {
+  action?: AuditRecord['action'] | undefined;
+  actor?: AuditRecord['actor'] | undefined;
+  outcome?: AuditRecord['outcome'] | undefined;
+  projectId?: string | undefined;
+  tokenId?: string | undefined;
+  /** From this time on. */
+  sinceMs?: number | undefined;
+  /** Before this time. */
+  untilMs?: number | undefined;
+  /** Words, each of which begins a word of what is said of the record. */
+  text?: string | undefined;
+}
+
 /** An audit record with its place: the numbers rise in the order of commits, over all instances. */
 export interface CommittedRecord extends AuditRecord {
   seq: number;
@@ -201,6 +216,9 @@ export interface RecordStore {
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;
   /** Takes some hundred ms for a million tokens. @throws {StoreUnavailable} */
   population(nowMs: number): Promise<Population>;
+  /** Newest first. They are not counted: that would take longer than the page. */
+  auditRecords(filter: AuditFilter, page: PageRequest): Promise<PageOf<AuditRecord>>;
+  auditRecord(id: string): Promise<AuditRecord | null>;
   /** @throws {StoreConflict} when a unique value is taken. @throws {StoreUnavailable} when nothing was changed. */
   change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T>;
   /** Has `listener` told of records that were committed here, in their order. It must neither wait nor throw. */
@@ -209,6 +227,10 @@ export interface RecordStore {
   recordsAfter(seq: number, limit: number): Promise<CommittedRecord[]>;
   /** The place of the last record; 0 where there is none. */
   lastRecord(): Promise<number>;
+  /** From now on no change is made while `why` gives a reason. */
+  refuseChangesWhile(why: () => string | null): void;
+  /** For what is done elsewhere before it is recorded. @throws {StoreUnavailable} while no change is made. */
+  checkChangeable(): void;
 }
 
 // ---- the response cache --------------------------------------------------------------------------------------

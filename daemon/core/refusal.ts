@@ -3,7 +3,7 @@
  * the log travels as its cause. Which status a kind becomes is decided in daemon/http/problems.ts, where a
  * kind without a status does not compile.
  */
-import { StoreUnavailable } from './ports.js';
+import { type RecordStore, StoreUnavailable } from './ports.js';
 
 export type RefusalKind =
   // the management API
@@ -111,6 +111,15 @@ export async function reading<T>(answer: Promise<T>): Promise<T> {
     return await answer;
   } catch (error) {
     throw error instanceof StoreUnavailable ? unavailable(error) : error;
+  }
+}
+
+/** Before something is done that is recorded behind it. @throws {Refusal} `unavailable` while no change is made. */
+export function checkChangeable(store: Pick<RecordStore, 'checkChangeable'>): void {
+  try {
+    store.checkChangeable();
+  } catch (error) {
+    throw unavailable(error);
   }
 }
 

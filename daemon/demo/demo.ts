@@ -42,6 +42,7 @@ export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoO
     const { settings } = loadSettings({
       MANAGEMENT_TOKEN: managementToken,
       STATE_DIRECTORY: folder,
+      LOGS_DIRECTORY: folder,
       LISTEN_ADDR: `127.0.0.1:${port}`,
       UPSTREAM_BASE_URL: provider.url,
       SHUTDOWN_DELAY: '0',

@@ -2,6 +2,7 @@ import { type RequestHandler, Router } from 'express';
 import { type MigrationReport, wireMigrations } from '../api/migrations.js';
 import { type Operations, operations } from '../api/operations.js';
 import type { WrongAttempts } from '../core/attempts.js';
+import type { AuditBook } from '../core/audit-book.js';
 import type { CacheUpkeep } from '../core/cache-upkeep.js';
 import type { Clock, EventBus } from '../core/ports.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
@@ -17,10 +18,13 @@ import type { EventStreams } from './event-stream.js';
 import type { JsonBodyOptions } from './json-body.js';
 import { openApi } from './openapi.js';
 import {
+  auditFilter,
+  followFilter,
   purgeSelection,
   tokenDraft,
   tokenFilter,
   tokenSort,
+  wireAuditRecord,
   wirePage,
   wireProject,
   wirePurged,
@@ -34,6 +38,7 @@ export interface ManageOptions {
   addressOf: AddressOf;
   registry: Registry;
   cacheUpkeep: CacheUpkeep;
+  auditBook: AuditBook;
   migrations: {
     status(): Promise<MigrationReport>;
     up(): Promise<MigrationReport>;
@@ -59,6 +64,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...projectHandlers(registry),
     ...tokenHandlers(registry),
     ...cacheHandlers(options.cacheUpkeep),
+    ...auditHandlers(options.auditBook),
     ...migrationHandlers(options),
     // An `async` function refuses in its promise, as the others do.
     // eslint-disable-next-line @typescript-eslint/require-await
@@ -182,6 +188,33 @@ function cacheHandlers(upkeep: CacheUpkeep): Handlers<Pick<Operations, 'readCach
   };
 }
 
+function auditHandlers(
+  book: AuditBook,
+): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
+  return {
+    listAudit: async ({ query }, page) => wirePage(await book.records(auditFilter(query), page), wireAuditRecord),
+
+    followAudit: async ({ query, lastEventId }) => {
+      const after = lastEventId === null ? await book.last() : numberOf(lastEventId);
+      return async function* (signal) {
+        for await (const records of book.follow(after, followFilter(query), signal)) {
+          yield records.map((record) => ({ id: String(record.seq), data: JSON.stringify(wireAuditRecord(record)) }));
+        }
+      };
+    },
+
+    readAuditRecord: async ({ id }) => {
+      if (!isId(id)) throw notFound('record');
+      return wireAuditRecord(await book.record(id));
+    },
+  };
+}
+
+function numberOf(lastEventId: string): number {
+  if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId);
+  throw new Refusal('invalid_request', 'Last-Event-ID must be the id of an event of this stream');
+}
+
 function migrationHandlers({
   registry,
   migrations,
@@ -190,6 +223,7 @@ function migrationHandlers({
     readMigrations: async () => wireMigrations(await migrations.status()),
 
     migrateUp: async ({ caller }) => {
+      registry.checkChangeable();
       const { pending } = await migrations.status();
       const report = await migrations.up();
       await registry.recordMigrations(pending, caller);
@@ -202,7 +236,7 @@ const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const isId = (text: unknown): text is string => typeof text === 'string' && ID.test(text);
 
-const notFound = (what: 'project' | 'token') => new Refusal('not_found', `${what} not found`);
+const notFound = (what: 'project' | 'token' | 'record') => new Refusal('not_found', `${what} not found`);
 
 /** What cannot be an id is not found without asking. */
 function idOf({ id }: Pick<Asked, 'id'>, what: 'project' | 'token'): string {

@@ -24,7 +24,7 @@ export function pageRequest(path: string, query: ListQuery): PageRequest {
 
 /** Sets the headers of a page, whose body is a bare array. */
 export function setPaging(req: Request, res: Response, path: string, query: ListQuery, page: PageOf<unknown>): void {
-  res.setHeader('X-Total-Count', String(page.total));
+  if (page.total !== null) res.setHeader('X-Total-Count', String(page.total));
   if (!page.next) return;
   const next = new URL(req.originalUrl, 'http://daemon');
   next.searchParams.set('cursor', cursorOf(page.next, listing(path, query)));

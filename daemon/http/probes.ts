@@ -7,6 +7,8 @@ export interface Probes {
   startedAtMs: number;
   /** What this instance lacks to do its work; empty when it is ready. */
   missing: () => string[];
+  /** What fails beside the database and Redis, without keeping requests from being served. */
+  degraded: () => string[];
   /** Rejects when the database does not answer. */
   pingDatabase: () => Promise<void>;
   /** Whether verified tokens are served although the database is away. */
@@ -36,13 +38,14 @@ export async function conditionOf({
   pingDatabase,
   outlastsDatabase,
   pingRedis,
+  degraded: alsoDegraded,
 }: Probes): Promise<Condition> {
   const [isDatabaseUp, isRedisUp] = await Promise.all([
     isFine(clock, pingDatabase()),
     pingRedis && isFine(clock, pingRedis()),
   ]);
   const lacking = new Set(missing());
-  const degraded: string[] = [];
+  const degraded = alsoDegraded();
   if (!isDatabaseUp) {
     if (outlastsDatabase()) degraded.push('database');
     else lacking.add('database');

@@ -1,9 +1,11 @@
 /** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
 import type * as z from 'zod';
-import type { WireCachePurged, WireProject, WireStatus, WireToken } from '../api/contract.js';
+import type { WireAuditRecord, WireCachePurged, WireProject, WireStatus, WireToken } from '../api/contract.js';
 import * as schemas from '../api/schemas.js';
 import type { Purged, PurgeSelection } from '../core/cache-upkeep.js';
-import type { PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
+import type { AuditRecord } from '../core/audit.js';
+import type { FollowFilter } from '../core/audit-book.js';
+import type { AuditFilter, PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
 import type { StatusReport } from '../core/status.js';
@@ -147,6 +149,38 @@ export function wireStatus(report: StatusReport): WireStatus {
 /** To a thousandth. */
 const rounded = (value: number) => Math.round(value * 1000) / 1000;
 const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
+
+export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
+  return {
+    id: record.id,
+    time: isoTime(record.timeMs),
+    action: record.action,
+    actor: record.actor,
+    outcome: record.outcome,
+    project_id: record.projectId,
+    token_id: record.tokenId,
+    obfuscated: record.obfuscated,
+    request_id: record.requestId,
+    client_ip: record.clientIp,
+    reason: record.reason,
+    count: record.count,
+    details: record.details,
+  };
+}
+
+export function auditFilter(query: z.output<typeof schemas.auditQuery>): AuditFilter {
+  return {
+    ...followFilter(query),
+    sinceMs: msOf(query.since),
+    untilMs: msOf(query.until),
+    text: query.q,
+  };
+}
+
+export function followFilter(query: z.output<typeof schemas.auditStreamQuery>): FollowFilter {
+  const { action, actor, outcome, project_id: projectId, token_id: tokenId } = query;
+  return { action, actor, outcome, projectId, tokenId };
+}
 
 export function wirePage<Item, Wire>(page: PageOf<Item>, wire: (item: Item) => Wire): PageOf<Wire> {
   return { ...page, rows: page.rows.map(wire) };

@@ -4,8 +4,9 @@ import { type Environment, readSettings, SettingsError } from '../../config/sett
 import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { type MigrationStatus, Migrator, SchemaTooNew } from '../../migrations/migrator.js';
+import { PathInUse } from '../store/lock.js';
 import { Database } from '../store/sql/database.js';
-import { DatabaseInUse, lockDatabase } from '../store/sql/sqlite.js';
+import { lockDatabase } from '../store/sql/sqlite.js';
 
 /** What stands in the way, in words for the operator, and the exit code that says so. */
 export class DirectMigrationError extends Error {
@@ -63,7 +64,7 @@ async function explained<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof DatabaseInUse) {
+    if (error instanceof PathInUse) {
       throw new DirectMigrationError(EXIT.conflict, `${error.message}; ask it instead: llmp migrate up`, error);
     }
     if (error instanceof SchemaTooNew) throw new DirectMigrationError(EXIT.conflict, error.message, error);

@@ -1,11 +1,14 @@
 import { existsSync } from 'node:fs';
 import { type Settings, SettingsError } from '../../config/settings.js';
 import type { Ledger, RecordStore, TokenLookup } from '../core/ports.js';
+import { PathInUse } from './lock.js';
+import type { AnchorStore } from './audit-file/chain.js';
 import { BadKeyFile, keyFromFile, SecretBox } from './secrets.js';
+import { SqlAnchors } from './sql/anchors.js';
 import { Database } from './sql/database.js';
 import { SqlLedger } from './sql/ledger.js';
 import { SqlRecords } from './sql/records.js';
-import { DatabaseInUse, lockDatabase } from './sql/sqlite.js';
+import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
 
 export type StoreSettings = Pick<Settings, 'databasePath' | 'encryptionKey'>;
@@ -13,6 +16,7 @@ export type StoreSettings = Pick<Settings, 'databasePath' | 'encryptionKey'>;
 export interface Stores {
   database: Database;
   records: RecordStore;
+  anchors: AnchorStore;
   lookup: TokenLookup;
   ledger: Ledger;
   /** Once there are tables: refuses a database whose upstream keys this process cannot open. @throws {SettingsError} */
@@ -30,7 +34,7 @@ export interface Stores {
 export async function openStores(settings: StoreSettings): Promise<Stores> {
   const path = settings.databasePath;
   const unlock = await lockDatabase(path).catch((error: unknown) => {
-    throw error instanceof DatabaseInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
+    throw error instanceof PathInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
   });
   try {
     const box = new SecretBox(settings.encryptionKey ?? keyBeside(path));
@@ -39,6 +43,7 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
     return {
       database,
       records: new SqlRecords(database, box),
+      anchors: new SqlAnchors(database),
       lookup: new SqlTokenLookup(database, box),
       ledger: new SqlLedger(database),
       checkEncryptionKey: () => checkEncryptionKey(database, box),

@@ -1,6 +1,6 @@
 /** A daemon in a process of its own: to be killed, or to end by itself. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const COMMAND = join(import.meta.dirname, '../../cli/main.js');
@@ -31,6 +31,12 @@ export interface LaunchOptions {
   cwd?: string;
 }
 
+/** Beside the database, where the scan for leaks looks; none where only a file of settings says where that is. */
+function auditFilesFor({ DATABASE_URL: path }: Record<string, string>): Record<string, string> {
+  if (path === undefined) return { AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' };
+  return { AUDIT_LOG_FILE: join(dirname(path.replace(/^sqlite:/, '')), 'audit.log') };
+}
+
 /** Starts `llmp daemon` with these settings and no others. */
 export function launchDaemon(
   env: Record<string, string>,
@@ -39,7 +45,7 @@ export function launchDaemon(
   // Without the `--` Node 20 looks for an --env-file of its own.
   const child = spawn(process.execPath, [...nodeOptions, '--', COMMAND, 'daemon', ...options], {
     cwd,
-    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...env },
+    env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...auditFilesFor(env), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const printed = { stdout: '', stderr: '' };

@@ -2,7 +2,7 @@ import type { AuditRecord } from '../../core/audit.js';
 import type { CommittedRecord } from '../../core/ports.js';
 import type { Bind, Reader } from './database.js';
 
-interface AuditRow {
+export interface AuditRow {
   seq: number | string;
   id: string;
   recorded_at: number | string;
@@ -19,8 +19,8 @@ interface AuditRow {
   details: string | null;
 }
 
-const COLUMNS =
-  'seq, id, recorded_at, action, actor, outcome, project_id, token_id, obfuscated, request_id, client_ip, reason, count, details';
+export const AUDIT_COLUMNS =
+  'a.seq, a.id, a.recorded_at, a.action, a.actor, a.outcome, a.project_id, a.token_id, a.obfuscated, a.request_id, a.client_ip, a.reason, a.count, a.details';
 
 export const auditColumns = (record: CommittedRecord): Bind => ({
   seq: record.seq,
@@ -39,7 +39,7 @@ export const auditColumns = (record: CommittedRecord): Bind => ({
   details: record.details && JSON.stringify(record.details),
 });
 
-function recordOf(row: AuditRow): CommittedRecord {
+export function recordOf(row: AuditRow): CommittedRecord {
   return {
     seq: Number(row.seq),
     id: row.id,
@@ -60,7 +60,7 @@ function recordOf(row: AuditRow): CommittedRecord {
 
 export async function recordsAfter(on: Reader, seq: number, limit: number): Promise<CommittedRecord[]> {
   const rows = await on.select<AuditRow>(
-    `SELECT ${COLUMNS} FROM audit WHERE seq > $seq ORDER BY seq LIMIT ${Math.trunc(limit)}`,
+    `SELECT ${AUDIT_COLUMNS} FROM audit a WHERE a.seq > $seq ORDER BY a.seq LIMIT ${Math.trunc(limit)}`,
     { seq },
   );
   return rows.map(recordOf);

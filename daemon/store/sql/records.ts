@@ -1,19 +1,23 @@
 import type { AuditRecord } from '../../core/audit.js';
-import type {
-  Change,
-  ChangeTransaction,
-  CommittedRecord,
-  NewProject,
-  NewToken,
-  PageRequest,
-  ProjectFilter,
-  RecordStore,
-  TokenFilter,
-  TokenSort,
+import {
+  type AuditFilter,
+  type Change,
+  type ChangeTransaction,
+  type CommittedRecord,
+  type NewProject,
+  type NewToken,
+  type PageRequest,
+  type ProjectFilter,
+  type RecordStore,
+  StoreUnavailable,
+  type TokenFilter,
+  type TokenSort,
 } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import { auditColumns, lastRecord, recordsAfter } from './audit.js';
+import { auditRecordById, listAuditRecords } from './audit-list.js';
+import { insertWords } from './audit-words.js';
 import type { Bind, Connection, Database } from './database.js';
 import { population } from './population.js';
 import { listProjects, placeOfKey, projectById } from './projects.js';
@@ -21,6 +25,7 @@ import { listTokens, tokenByDigest, tokenById } from './tokens.js';
 
 export class SqlRecords implements RecordStore {
   readonly #listeners: ((records: readonly CommittedRecord[]) => void)[] = [];
+  #whyNoChanges: () => string | null = () => null;
 
   constructor(
     private readonly database: Database,
@@ -45,7 +50,24 @@ export class SqlRecords implements RecordStore {
   population(nowMs: number) {
     return population(this.database, nowMs);
   }
+  auditRecords(filter: AuditFilter, page: PageRequest) {
+    return listAuditRecords(this.database, filter, page);
+  }
+  auditRecord(id: string) {
+    return auditRecordById(this.database, id);
+  }
+
+  refuseChangesWhile(why: () => string | null): void {
+    this.#whyNoChanges = why;
+  }
+
+  checkChangeable(): void {
+    const why = this.#whyNoChanges();
+    if (why !== null) throw new StoreUnavailable(why);
+  }
+
   async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
+    this.checkChangeable();
     let committed: readonly CommittedRecord[] = [];
     const result = await this.database.transact(async (tx) => {
       const change = new SqlChange(tx, this.box);
@@ -158,6 +180,7 @@ class SqlChange implements ChangeTransaction {
     const [place] = await this.tx.select<{ seq: number | string }>('SELECT seq FROM change_seq WHERE id = 1');
     const seq = Number(place?.seq);
     await this.#insert('audit', auditColumns({ ...record, seq }));
+    await insertWords(this.tx, record);
     this.records.push({ ...record, seq });
     if (!change) return;
     await this.#insert('changes', {

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import sqlite3, { type Statement } from 'sqlite3';
+import { lockPath } from '../lock.js';
 import type { Bind } from './database.js';
 
 /*
@@ -146,45 +147,8 @@ export function closeBrokenConnections(connectionManager: unknown): void {
   };
 }
 
-/** Another process has the database. */
-export class DatabaseInUse extends Error {
-  override name = 'DatabaseInUse';
-}
-
-/**
- * Claims a SQLite database for this process: an exclusive transaction on a small file beside it, held
- * for life. The kernel lets go of it when the process dies, however it dies; a file with a process id in it
- * would not.
- *
- * @returns lets go.
- * @throws {DatabaseInUse}
- */
-export async function lockDatabase(databasePath: string): Promise<() => Promise<void>> {
+/** Claims a SQLite database for this process. @returns lets go. @throws {PathInUse} */
+export function lockDatabase(databasePath: string): Promise<() => Promise<void>> {
   mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
-  const path = `${databasePath}.lock`;
-  const connection = await new Promise<sqlite3.Database>((resolve, reject) => {
-    const opened = new sqlite3.Database(path, (error) => {
-      if (error) reject(error);
-      else resolve(opened);
-    });
-  });
-  const close = () =>
-    new Promise<void>((resolve) => {
-      connection.close(() => {
-        resolve();
-      });
-    });
-  try {
-    await new Promise<void>((resolve, reject) => {
-      connection.exec('BEGIN EXCLUSIVE', (error) => {
-        if (error) reject(error);
-        else resolve();
-      });
-    });
-  } catch (error) {
-    await close();
-    if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error;
-    throw new DatabaseInUse(`${databasePath} is in use by another llmp process`, { cause: error });
-  }
-  return close;
+  return lockPath(databasePath);
 }

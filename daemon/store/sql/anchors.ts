@@ -1,0 +1,59 @@
+/** How far the chains of audit files reached, and when: what a rewritten or cut file is found by. */
+import type { Anchor, AnchorStore } from '../audit-file/chain.js';
+import type { Database, Reader } from './database.js';
+
+interface AnchorRow {
+  line: number | string;
+  head: string;
+  seq: number | string | null;
+  anchored_at: number | string;
+}
+
+/** @param chain the absolute path of the file it ends with. */
+export async function anchorsOf(on: Reader, chain: string): Promise<Anchor[]> {
+  const rows = await on.select<AnchorRow>(
+    'SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain ORDER BY line',
+    { chain },
+  );
+  return rows.map(anchorOf);
+}
+
+export class SqlAnchors implements AnchorStore {
+  constructor(private readonly database: Database) {}
+
+  async last(chain: string): Promise<Anchor | null> {
+    const [row] = await this.database.select<AnchorRow>(
+      'SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain ORDER BY line DESC LIMIT 1',
+      { chain },
+    );
+    return row ? anchorOf(row) : null;
+  }
+
+  /** An anchor is never moved: of a line that is anchored already nothing else is said. */
+  async keep(chain: string, { line, head, seq, atMs }: Anchor): Promise<void> {
+    await this.database.transact(async (tx) => {
+      const known = await tx.select('SELECT line FROM audit_anchors WHERE chain = $chain AND line = $line', {
+        chain,
+        line,
+      });
+      if (known.length > 0) return;
+      await tx.execute(
+        'INSERT INTO audit_anchors (chain, line, head, seq, anchored_at) VALUES ($chain, $line, $head, $seq, $atMs)',
+        { chain, line, head, seq, atMs },
+      );
+    });
+  }
+
+  async drop(chain: string, beforeLine: number): Promise<void> {
+    await this.database.transact((tx) =>
+      tx.execute('DELETE FROM audit_anchors WHERE chain = $chain AND line < $beforeLine', { chain, beforeLine }),
+    );
+  }
+}
+
+const anchorOf = (row: AnchorRow): Anchor => ({
+  line: Number(row.line),
+  head: row.head,
+  seq: row.seq === null ? null : Number(row.seq),
+  atMs: Number(row.anchored_at),
+});

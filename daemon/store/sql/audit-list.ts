@@ -1,0 +1,91 @@
+/**
+ * Audit records newest first: those of changes, and what tokens were used for, of which each row (an hour of a token with one
+ * result and one model) is shown as one record. Both are read by keyset, each in its own order, and merged.
+ *
+ * A position is a time and an id: `c` with the number of a change's place, or `u` with the id of a row of usage. At the same
+ * time uses come first.
+ */
+import type { AuditRecord } from '../../core/audit.js';
+import type { AuditFilter, PageOf, PageRequest, Position } from '../../core/ports.js';
+import { AUDIT_COLUMNS, type AuditRow, recordOf } from './audit.js';
+import { isByWords, placesOf, STANDS_AT } from './audit-words.js';
+import { listUses, useById } from './audit-uses.js';
+import type { Bind, Reader } from './database.js';
+import { by } from './dialect.js';
+
+/** A record, and where a page that ends with it is continued. */
+export interface Placed {
+  record: AuditRecord;
+  position: Position;
+}
+
+export async function listAuditRecords(
+  on: Reader,
+  filter: AuditFilter,
+  { limit, after }: PageRequest,
+): Promise<PageOf<AuditRecord>> {
+  const most = limit + 1;
+  const [changes, uses] = await Promise.all([
+    filter.action === 'token.use' ? [] : listChanges(on, filter, most, after),
+    listUses(on, filter, most, after),
+  ]);
+  const placed = [...changes, ...uses].sort(newestFirst);
+  const shown = placed.slice(0, limit);
+  const next = placed.length > limit ? (shown.at(-1)?.position ?? null) : null;
+  return { rows: shown.map(({ record }) => record), next, total: null };
+}
+
+export async function auditRecordById(on: Reader, id: string): Promise<AuditRecord | null> {
+  const [row] = await on.select<AuditRow>(`SELECT ${AUDIT_COLUMNS} FROM audit a WHERE a.id = $id`, { id });
+  return row ? recordOf(row) : useById(on, id);
+}
+
+function newestFirst({ position: a }: Placed, { position: b }: Placed): number {
+  return Number(b.value) - Number(a.value) || (a.id < b.id ? 1 : -1);
+}
+
+const DIGITS = 16; // Of the largest number there can be, so that the order of ids is that of numbers.
+
+async function listChanges(on: Reader, filter: AuditFilter, most: number, after: Position | null): Promise<Placed[]> {
+  const behind = after && bindOf(after);
+  const rows = await (isByWords(filter) ? found(on, filter, most, behind) : inOrder(on, filter, most, behind));
+  return rows.map((row) => ({
+    record: recordOf(row),
+    position: { value: Number(row.recorded_at), id: `c${String(row.seq).padStart(DIGITS, '0')}` },
+  }));
+}
+
+/** Changes behind a position: below this number at its time. */
+function bindOf({ value, id }: Position): { atMs: number; seq: number } {
+  const isChange = /^c\d{1,16}$/.test(id);
+  // Behind a use come all changes of that time, which is to say: those before the next millisecond.
+  return isChange ? { atMs: Number(value), seq: Number(id.slice(1)) } : { atMs: Number(value) + 1, seq: 0 };
+}
+
+function found(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<AuditRow[]> {
+  const { sql, bind } = placesOf(filter, behind !== null);
+  return on.select<AuditRow>(
+    `SELECT ${AUDIT_COLUMNS} FROM (${sql} LIMIT ${most}) p CROSS JOIN audit a ON ${STANDS_AT}
+     ORDER BY a.recorded_at DESC, a.seq DESC`,
+    { ...bind, ...behind },
+  );
+}
+
+function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<AuditRow[]> {
+  const { projectId, tokenId, sinceMs, untilMs } = filter;
+  const conditions: Record<string, [string, string | number | undefined]> = {
+    tokenId: ['a.token_id = $tokenId', tokenId],
+    projectId: ['a.project_id = $projectId', projectId],
+    sinceMs: ['a.recorded_at >= $sinceMs', sinceMs],
+    untilMs: ['a.recorded_at < $untilMs', untilMs],
+  };
+  const given = Object.entries(conditions).filter(([, [, value]]) => value !== undefined);
+  const where = given.map(([, [condition]]) => condition);
+  if (behind) where.push('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)');
+  const index = tokenId !== undefined ? 'audit_token' : projectId !== undefined ? 'audit_project' : 'audit_place';
+  return on.select<AuditRow>(
+    `SELECT ${AUDIT_COLUMNS} FROM audit a ${by(index)} ${where.length > 0 ? `WHERE ${where.join(' AND ')}` : ''}
+     ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
+    { ...Object.fromEntries(given.map(([name, [, value]]) => [name, value as string | number])), ...behind },
+  );
+}

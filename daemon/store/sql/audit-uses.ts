@@ -1,0 +1,94 @@
+/** What tokens were used for, as audit records: one for each hour, token, result and model, with a count. */
+import { type AuditRecord } from '../../core/audit.js';
+import type { Outcome } from '../../core/events.js';
+import type { AuditFilter, Position } from '../../core/ports.js';
+import { auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
+import type { Placed } from './audit-list.js';
+import type { Bind, Reader } from './database.js';
+
+interface UseRow {
+  id: string;
+  hour_ms: number | string;
+  token_id: string;
+  project_id: string;
+  outcome: Outcome;
+  code: string;
+  model: string;
+  requests: number | string;
+  hits: number | string;
+  prompt_tokens: number | string;
+  completion_tokens: number | string;
+  with_tokens: number | string;
+  obfuscated: string | null;
+}
+
+const COLUMNS = 'u.*, (SELECT t.obfuscated FROM tokens t WHERE t.id = u.token_id) AS obfuscated';
+
+export async function listUses(
+  on: Reader,
+  filter: AuditFilter,
+  most: number,
+  after: Position | null,
+): Promise<Placed[]> {
+  const { action, actor, text } = filter;
+  // A search is for what somebody said of a change.
+  if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || text !== undefined) return [];
+  const { where, bind } = conditions(filter, after);
+  const rows = await on.select<UseRow>(
+    `SELECT ${COLUMNS} FROM usage_hourly u ${where} ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`,
+    bind,
+  );
+  return rows.map((row) => ({ record: recordOf(row), position: { value: Number(row.hour_ms), id: `u${row.id}` } }));
+}
+
+export async function useById(on: Reader, id: string): Promise<AuditRecord | null> {
+  const [row] = await on.select<UseRow>(`SELECT ${COLUMNS} FROM usage_hourly u WHERE u.id = $id`, { id });
+  return row ? recordOf(row) : null;
+}
+
+function conditions(filter: AuditFilter, after: Position | null): { where: string; bind: Bind } {
+  const { tokenId, projectId, outcome, sinceMs, untilMs } = filter;
+  const parts: string[] = [];
+  const bind: Bind = {};
+  const and = (condition: string, values: Bind) => {
+    parts.push(condition);
+    Object.assign(bind, values);
+  };
+  if (tokenId !== undefined) and('u.token_id = $tokenId', { tokenId });
+  if (projectId !== undefined) and('u.project_id = $projectId', { projectId });
+  if (outcome !== undefined) and(`u.outcome IN (${outcomesOf(outcome).map((it) => `'${it}'`).join(', ')})`, {});
+  if (sinceMs !== undefined) and('u.hour_ms >= $sinceMs', { sinceMs });
+  if (untilMs !== undefined) and('u.hour_ms < $untilMs', { untilMs });
+  if (after) {
+    const id = after.id.startsWith('u') ? after.id.slice(1) : ''; // Uses of the time of a change come before it.
+    and('u.hour_ms <= $atMs AND (u.hour_ms < $atMs OR u.id < $behindId)', { atMs: after.value, behindId: id });
+  }
+  return { where: parts.length > 0 ? `WHERE ${parts.join(' AND ')}` : '', bind };
+}
+
+function recordOf(row: UseRow): AuditRecord {
+  const { code, model, outcome } = row;
+  const isCounted = Number(row.with_tokens) > 0;
+  return {
+    id: row.id,
+    timeMs: Number(row.hour_ms),
+    action: 'token.use',
+    actor: 'token',
+    outcome: auditOutcomeOf(outcome),
+    projectId: row.project_id || null,
+    tokenId: row.token_id || null,
+    obfuscated: row.obfuscated,
+    requestId: null,
+    clientIp: null,
+    reason: null,
+    count: Number(row.requests),
+    details: {
+      outcome,
+      code: code || null,
+      model: model || null,
+      hits: Number(row.hits),
+      prompt_tokens: isCounted ? Number(row.prompt_tokens) : null,
+      completion_tokens: isCounted ? Number(row.completion_tokens) : null,
+    },
+  };
+}
