@@ -349,12 +349,7 @@ const audit = {
     '100MB',
     'The size at which that file is put aside and a new one begun.',
   ),
-  auditUseLogMaxFiles: setting(
-    'AUDIT_USE_LOG_MAX_FILES',
-    integer(1, 10_000),
-    '10',
-    'How many of them are kept.',
-  ),
+  auditUseLogMaxFiles: setting('AUDIT_USE_LOG_MAX_FILES', integer(1, 10_000), '10', 'How many of them are kept.'),
   usageRetentionMs: setting(
     'USAGE_RETENTION',
     retention('keeps them'),

@@ -69,6 +69,10 @@ const SEARCHED = ['project_id', 'token_id', 'obfuscated', 'request_id', 'client_
 function wordsOf(record: RecordBefore): string {
   const marks = MARKED.map((name) => `x${name.replace('_id', '')}${String(record[name] ?? '')}`);
   const text = SEARCHED.map((name) => record[name] ?? '').join(' ');
-  const words = text.normalize('NFKC').toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+  const words =
+    text
+      .normalize('NFKC')
+      .toLowerCase()
+      .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
   return [...marks.map((mark) => mark.replace(/[^a-z0-9]/g, '')), ...new Set(words)].join(' ');
 }

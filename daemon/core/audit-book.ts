@@ -50,11 +50,10 @@ export class AuditBook {
       while (!signal.aborted) {
         if (!isDue) await new Promise<void>((resolve) => (wake = resolve));
         isDue = false;
-        for (let records = [{ seq }] as CommittedRecord[]; records.length > 0 && !signal.aborted;) {
-          records = await reading(this.store.recordsAfter(seq, AT_A_TIME));
-          seq = records.at(-1)?.seq ?? seq;
-          yield records.filter((record) => passes(record, filter));
-        }
+        const records = await reading(this.store.recordsAfter(seq, AT_A_TIME));
+        seq = records.at(-1)?.seq ?? seq;
+        isDue ||= records.length === AT_A_TIME;
+        yield records.filter((record) => passes(record, filter));
       }
     } finally {
       this.#wake.delete(onCommitted);

@@ -188,9 +188,7 @@ function cacheHandlers(upkeep: CacheUpkeep): Handlers<Pick<Operations, 'readCach
   };
 }
 
-function auditHandlers(
-  book: AuditBook,
-): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
+function auditHandlers(book: AuditBook): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
   return {
     listAudit: async ({ query }, page) => wirePage(await book.records(auditFilter(query), page), wireAuditRecord),
 

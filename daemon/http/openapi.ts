@@ -90,7 +90,11 @@ function success({ method, status = 200, answer, list, stream, isUncounted }: Op
   if (stream) return { 200: { description: STREAMED, headers: headersOf('X-Request-ID'), content: events(stream) } };
   const shape = list ? { type: 'array', items: schemaOf(list) } : answer && schemaOf(answer);
   if (!shape) return {};
-  const headers = headersOf('X-Request-ID', ...(method === 'GET' ? ['ETag'] : []), ...(list ? PAGING.slice(isUncounted ? 1 : 0) : []));
+  const headers = headersOf(
+    'X-Request-ID',
+    ...(method === 'GET' ? ['ETag'] : []),
+    ...(list ? PAGING.slice(isUncounted ? 1 : 0) : []),
+  );
   return {
     [status]: { description: 'Done.', headers, content: json(shape) },
     ...(method === 'GET' && { 304: { description: 'What the client has is what there is.', headers } }),

@@ -10,7 +10,12 @@ const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 const MANAGEMENT_TOKEN = 'management-token-of-the-benchmark';
 
 /** Nobody keeps a record of requests but the counts. */
-export const NO_RECORDS = { ENABLE_METRICS: 'false', LLM_PROXY_EVENT_BUS: 'off', AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' };
+export const NO_RECORDS = {
+  ENABLE_METRICS: 'false',
+  LLM_PROXY_EVENT_BUS: 'off',
+  AUDIT_LOG_FILE: '',
+  AUDIT_USE_LOG_FILE: '',
+};
 
 export interface Daemon extends Service {
   /** Issues a token. @param maxRequests 0: as many as one likes. @returns the daemon as seen with it. */

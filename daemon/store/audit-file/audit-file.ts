@@ -105,7 +105,8 @@ export class AuditFile {
       const { rotation } = this.#options;
       if (rotation && this.#size > 0 && this.#size + bytes > rotation.maxBytes) await this.#rotate(rotation.maxFiles);
     } catch (error) {
-      if (error instanceof StoreUnavailable) await this.#closeHandle(); // No failure of the file.
+      if (error instanceof StoreUnavailable)
+        await this.#closeHandle(); // No failure of the file.
       else await this.#give(error);
       throw error;
     }

@@ -4,7 +4,6 @@ import type { RequestEnded } from '../../core/events.js';
 import { auditOutcomeOf } from '../../core/use-record.js';
 
 // What would drive a terminal, or turn the line around, for whoever reads the file there. JSON quotes the others itself.
-// eslint-disable-next-line no-misleading-character-class
 const DRIVING = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 const escaped = (text: string) =>

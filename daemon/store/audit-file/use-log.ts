@@ -174,7 +174,8 @@ export class UseLog {
       if (piece.before.digest !== file.head.digest) this.#chainAnew();
       await this.#writePiece();
     } while (this.#pieces.length > 0 || this.#ended.length >= SLICE);
-    if (this.#droppedUntold > 0) log.warn('uses of tokens are missing in the audit file', { lines: this.#droppedUntold });
+    if (this.#droppedUntold > 0)
+      log.warn('uses of tokens are missing in the audit file', { lines: this.#droppedUntold });
     this.#droppedUntold = 0;
     if (this.#ended.length > 0) {
       this.#writing = null;

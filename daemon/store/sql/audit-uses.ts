@@ -56,7 +56,13 @@ function conditions(filter: AuditFilter, after: Position | null): { where: strin
   };
   if (tokenId !== undefined) and('u.token_id = $tokenId', { tokenId });
   if (projectId !== undefined) and('u.project_id = $projectId', { projectId });
-  if (outcome !== undefined) and(`u.outcome IN (${outcomesOf(outcome).map((it) => `'${it}'`).join(', ')})`, {});
+  if (outcome !== undefined)
+    and(
+      `u.outcome IN (${outcomesOf(outcome)
+        .map((it) => `'${it}'`)
+        .join(', ')})`,
+      {},
+    );
   if (sinceMs !== undefined) and('u.hour_ms >= $sinceMs', { sinceMs });
   if (untilMs !== undefined) and('u.hour_ms < $untilMs', { untilMs });
   if (after) {

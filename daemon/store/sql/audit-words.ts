@@ -30,7 +30,10 @@ export async function insertWords(tx: Connection, record: AuditRecord): Promise<
  * SQLite is left to split at spaces, for what it takes for a letter depends on its age.
  */
 export const wordsIn = (text: string): string[] =>
-  text.normalize('NFKC').toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+  text
+    .normalize('NFKC')
+    .toLowerCase()
+    .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 
 function textOf(record: AuditRecord): string {
   const { projectId, tokenId, obfuscated, requestId, clientIp, reason, details } = record;
