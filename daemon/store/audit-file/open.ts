@@ -60,6 +60,7 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
   }
   const changeLog = changes && new ChangeLog({ file: changes.file, store: records, clock, log });
   const useLog = uses && new UseLog({ file: uses.file, clock, log });
+  const isFailing = () => files.some(({ file }) => file.whyFailing !== null);
   const close = async () => {
     await changeLog?.close();
     await useLog?.close();
@@ -88,11 +89,11 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
       return why && `the audit file cannot be written: ${why}`;
     },
     get isFailing() {
-      return files.some(({ file }) => file.whyFailing !== null);
+      return isFailing();
     },
     get status() {
       const sum = (of: 'lines' | 'failures') => files.reduce((all, { file }) => all + file[of], 0);
-      const status = files.length === 0 ? 'off' : this.isFailing ? 'failing' : 'ok';
+      const status = files.length === 0 ? 'off' : isFailing() ? 'failing' : 'ok';
       return { status, records: sum('lines'), failures: sum('failures') } as const;
     },
     get isHung() {
