@@ -28,7 +28,8 @@ import { createHttpServer } from './http/server.js';
 import { upgradesAt } from './http/http-proxy.js';
 import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { listen } from './listen.js';
-import { Metrics } from './metrics/metrics.js';
+import type { Metrics } from './metrics/metrics.js';
+import type { Sources } from './metrics/sources.js';
 import { Readiness } from './readiness.js';
 import { type AuditFiles, openAuditFiles } from './store/audit-file/open.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
@@ -171,7 +172,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     onEnded,
   });
   const metrics = settings.metricsEnabled
-    ? new Metrics({
+    ? await metricsOf({
         inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
         admission,
         rateLimits,
@@ -316,6 +317,12 @@ function logEnded(log: Log, ended: RequestEnded, cause: unknown): void {
   const isPlain = cause === undefined && ended.requestBody === null && ended.responseBody === null;
   // What clients and the provider say to each other is for whoever asked for it, and a log is read by many.
   log[level]('request ended', isPlain ? ended : { ...ended, requestBody: null, responseBody: null, error: cause });
+}
+
+async function metricsOf(sources: Sources): Promise<Metrics> {
+  // Who wants none need not load what they are made with.
+  const { Metrics } = await import('./metrics/metrics.js');
+  return new Metrics(sources);
 }
 
 async function refuseForeignSchema(migrator: Migrator): Promise<void> {

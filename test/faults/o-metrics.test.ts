@@ -1,0 +1,266 @@
+import { expect } from 'chai';
+import type { RequestEnded } from '../../daemon/core/events.js';
+import { Histogram } from '../../daemon/core/histogram.js';
+import { Families } from '../../daemon/metrics/family.js';
+import { Metrics } from '../../daemon/metrics/metrics.js';
+import { startDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { head } from '../support/raw.js';
+import { Scene } from '../support/scene.js';
+import { scraped, seriesIn, sumOf } from '../support/scrape.js';
+
+const MOST_SERIES = 2_000;
+const MOST_MS = 50;
+
+/** Metrics of an instance that does nothing else. */
+function metricsAlone(): Metrics {
+  return new Metrics({
+    inFlight: () => ({ http: 0, websocket: 0 }),
+    admission: {
+      size: { accounts: 1, missing: 0, inFlight: 0, leases: 0, leasedUnits: 0 },
+      settling: { durations: new Histogram([1]), failed: 0 },
+      propagation: new Histogram([1]),
+    },
+    rateLimits: { failOpens: 0, refusals: { address: 0, global: 0 } },
+    cache: {
+      backend: 'memory',
+      hits: 0,
+      misses: 0,
+      size: () => Promise.resolve({ entries: 0, bytes: 0 }),
+    },
+    bus: { counts: { published: 0, dropped: 0, failed: 0, buffered: 0, lag: 0, trimmedUnread: 0 } },
+  });
+}
+
+const REQUEST: RequestEnded = {
+  requestId: 'r',
+  timeMs: 0,
+  projectId: 'p',
+  tokenId: 't',
+  obfuscated: 'sk-wt-abcd…wxyz',
+  clientIp: '192.0.2.1',
+  method: 'GET',
+  path: '/v1/models',
+  status: 200,
+  code: null,
+  outcome: 'ok',
+  cache: 'miss',
+  durationMs: 12,
+  upstreamMs: 10,
+  firstByteMs: 11,
+  bytesIn: 1,
+  bytesOut: 2,
+  streamed: false,
+  upstreamRequestId: null,
+  model: null,
+  usage: null,
+  requestBody: null,
+  responseBody: null,
+};
+const USAGE = { promptTokens: 3, completionTokens: 5, totalTokens: 8 };
+
+/** Whatever can differ, differs: more than any real traffic would. */
+function recordAll(metrics: Metrics, requests: number): void {
+  const outcomes = ['ok', 'refused', 'upstream_error', 'client_closed', 'timeout', 'truncated'] as const;
+  for (let i = 0; i < requests; i++) {
+    metrics.record({
+      ...REQUEST,
+      method: i % 3 === 0 ? `M${i}` : 'GET',
+      path: `/v1/path-${i}`,
+      tokenId: `token-${i}`,
+      clientIp: `10.0.${i % 256}.${i >> 8}`,
+      status: i % 1200,
+      code: i % 2 === 0 ? `code-${i}` : null,
+      outcome: outcomes[i % outcomes.length] ?? 'ok',
+      cache: i % 5 === 0 ? 'hit' : 'miss',
+      durationMs: i,
+      model: `model-${i}`,
+      usage: USAGE,
+    });
+  }
+}
+
+describe('O: metrics', () => {
+  it('O01: are 2,000 series at most, whatever a hundred thousand requests hold', async function () {
+    this.timeout(60_000);
+    const metrics = metricsAlone();
+    recordAll(metrics, 100_000);
+    const text = await metrics.render();
+    const series = seriesIn(text);
+    expect(series.length).to.be.lessThan(MOST_SERIES);
+    expect(sumOf(series, 'llmp_requests_total'), 'all are counted').to.equal(100_000);
+    expect(sumOf(series, 'llmp_model_tokens_total', { kind: 'prompt' })).to.equal(80_000 * 3);
+    const models = series.filter(({ name }) => name === 'llmp_model_tokens_total').map(({ labels }) => labels.model);
+    expect(new Set(models).size).to.be.at.most(51);
+    expect(models).to.include('other');
+    expect(text).not.to.match(/path-|token-\d|10\.0\.|192\.0|code-|sk-/);
+  });
+
+  it('O02: are made in 50 ms, all 2,000 of them, and hold up nobody for longer', async function () {
+    this.timeout(60_000);
+    const metrics = metricsAlone();
+    recordAll(metrics, 20_000);
+    const took: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      const begunAtMs = performance.now();
+      await metrics.render();
+      took.push(performance.now() - begunAtMs);
+    }
+    // The quickest: what others do on this machine meanwhile is not its cost.
+    expect(Math.min(...took)).to.be.lessThan(MOST_MS);
+  });
+
+  it('O02: are read while requests are served, and none fails for it', async function () {
+    this.timeout(60_000);
+    const scene = await Scene.open({ ENABLE_METRICS: 'true' });
+    try {
+      let isOver = false;
+      const statuses = new Set<number>();
+      const client = async () => {
+        while (!isOver) statuses.add((await scene.get()).status);
+      };
+      const clients = Promise.all(Array.from({ length: 20 }, client));
+      for (let i = 0; i < 20; i++) await scraped(`${scene.daemon.url}/metrics`);
+      isOver = true;
+      await clients;
+      expect([...statuses]).to.deep.equal([200]);
+    } finally {
+      await scene.close();
+    }
+  });
+
+  it('O03: escape what stands in a label', async () => {
+    const families = new Families();
+    families.gauge('hostile', 'A help\nof two lines, with a \\.', () => [{ labels: { it: 'a"b\nc\\d' }, value: 1 }]);
+    const text = await families.render();
+    expect(text).to.contain('hostile{it="a\\"b\\nc\\\\d"} 1');
+    expect(seriesIn(text)).to.deep.equal([{ name: 'hostile', labels: { it: 'a"b\nc\\d' }, value: 1 }]);
+  });
+
+  it('O03: call a model whose name is none `other`, and one that looks like a secret too', async () => {
+    const metrics = metricsAlone();
+    for (const model of [
+      'a"b',
+      'line\nbreak',
+      'back\\slash',
+      'x'.repeat(65),
+      '',
+      `sk-${'a'.repeat(20)}`,
+      'gpt-4.1:ft/x',
+    ]) {
+      metrics.record({ ...REQUEST, model, usage: USAGE });
+    }
+    const tokens = seriesIn(await metrics.render()).filter(({ name }) => name === 'llmp_model_tokens_total');
+    expect(new Set(tokens.map(({ labels }) => labels.model))).to.have.all.keys('other', 'gpt-4.1:ft/x');
+    expect(sumOf(tokens, 'llmp_model_tokens_total', { model: 'other', kind: 'completion' })).to.equal(6 * 5);
+  });
+
+  it('O04: have a label for methods and statuses that there are not', async () => {
+    const metrics = metricsAlone();
+    for (const status of [0, 99, 600, 999, NaN]) metrics.record({ ...REQUEST, method: 'FOO', status });
+    const series = seriesIn(await metrics.render());
+    expect(sumOf(series, 'llmp_requests_total', { method: 'OTHER', status_class: 'other' })).to.equal(5);
+  });
+
+  it('O04: count a method that HTTP knows and we do not by another name', async () => {
+    const scene = await Scene.open({ ENABLE_METRICS: 'true' });
+    try {
+      await scene.send(head('PROPFIND /v1/models', scene.secret));
+      await eventually('it is over', () => scene.daemon.ended.length === 1);
+      const series = await scraped(`${scene.daemon.url}/metrics`);
+      expect(sumOf(series, 'llmp_requests_total', { method: 'OTHER' })).to.equal(1);
+    } finally {
+      await scene.close();
+    }
+  });
+
+  it('O05: say what happened, after refusals, hits, clients that leave and upstreams that fail', async function () {
+    this.timeout(60_000);
+    const scene = await Scene.open({ ENABLE_METRICS: 'true', HTTP_CACHE_ENABLED: 'true' });
+    try {
+      const seen: Record<string, number> = {};
+      const note = (what: string) => (seen[what] = (seen[what] ?? 0) + 1);
+      const answered = async (answer: Promise<{ status: number }>) => {
+        note(`${Math.floor((await answer).status / 100)}xx`);
+      };
+      const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+      for (let i = 0; i < 5; i++) await answered(scene.get()); // One miss, then four hits.
+      for (let i = 0; i < 3; i++) await answered(scene.get(`${scene.secret}x`));
+      for (let i = 0; i < 3; i++) await answered(scene.send(scene.post({}, 'abc', capped.token)));
+      scene.provider.answer = (_req, res) => void res.writeHead(500).end('{}');
+      await answered(scene.send(scene.post({}, 'x')));
+      scene.provider.answer = (_req, res) => void res.destroy();
+      await answered(scene.send(scene.post({}, 'x')));
+      scene.provider.answer = () => undefined;
+      const before = scene.provider.received.length;
+      for (let i = 1; i <= 2; i++) {
+        const client = await scene.client(scene.post({}, 'x'));
+        await scene.reached(before + i);
+        client.destroy();
+        note('4xx'); // 499, which is never sent.
+      }
+      const total = 5 + 3 + 3 + 1 + 1 + 2;
+      await eventually('all are over', () => scene.daemon.ended.length === total);
+      const series = await scraped(`${scene.daemon.url}/metrics`);
+      const sum = (labels: Record<string, string>) => sumOf(series, 'llmp_requests_total', labels);
+      expect(sum({})).to.equal(total);
+      for (const status of ['2xx', '3xx', '4xx', '5xx']) {
+        expect(sum({ status_class: status }), status).to.equal(seen[status] ?? 0);
+      }
+      expect(sum({ cache: 'hit' })).to.equal(4);
+      expect(sum({ code: 'unauthorized' })).to.equal(3);
+      expect(sum({ code: 'request_limit_reached' })).to.equal(2);
+      expect(sum({ code: 'upstream_unreachable' })).to.equal(1);
+      const outcomes = (outcome: string) => sumOf(series, 'llmp_request_outcomes_total', { outcome });
+      expect({ ok: outcomes('ok'), refused: outcomes('refused') }).to.deep.equal({ ok: 6, refused: 5 });
+      expect({ failed: outcomes('upstream_error'), left: outcomes('client_closed') }).to.deep.equal({
+        failed: 2,
+        left: 2,
+      });
+      const failures = (kind: string) => sumOf(series, 'llmp_upstream_failures_total', { kind });
+      expect({ unreachable: failures('unreachable'), own: failures('status_5xx') }).to.deep.equal({
+        unreachable: 1,
+        own: 1,
+      });
+      expect(sumOf(series, 'llmp_upstream_failures_total')).to.equal(2);
+      expect(sumOf(series, 'llmp_request_duration_seconds_count')).to.equal(total);
+      expect(sumOf(series, 'llmp_cache_hits_total')).to.equal(4);
+    } finally {
+      await scene.close();
+    }
+  });
+
+  it('O06: are not there unless they are wanted', async () => {
+    const daemon = await startDaemon();
+    try {
+      const response = await fetch(`${daemon.url}/metrics`);
+      expect(response.status).to.equal(404);
+      expect(await response.json()).to.include({ code: 'not_found' });
+    } finally {
+      await daemon.stop();
+    }
+  });
+
+  it('O07: leave it to Prometheus which instance they are of, and say which are the same for all', async () => {
+    const text = await metricsAlone().render();
+    for (const { labels } of seriesIn(text)) expect(labels).not.to.have.any.keys('instance', 'job', 'host', 'pid');
+    const shared = ['llmp_cache_entries', 'llmp_cache_bytes', 'llmp_events_lag', 'llmp_events_trimmed_unread_total'];
+    for (const name of shared) expect(text).to.match(new RegExp(`^# HELP ${name} .*do not add it up`, 'm'));
+  });
+
+  it('O08: tell nobody which version runs, or where its files are; nor do the probes', async () => {
+    const daemon = await startDaemon({ env: { ENABLE_METRICS: 'true' } });
+    try {
+      for (const path of ['/live', '/ready', '/health', '/metrics']) {
+        const response = await fetch(daemon.url + path);
+        const all = JSON.stringify([...response.headers]) + (await response.text());
+        expect(all, path).not.to.contain(process.version).and.not.to.contain(daemon.dir);
+        expect(all, path)
+          .not.to.contain('0.1.0')
+          .and.not.to.match(/version"|express|sqlite/i);
+      }
+    } finally {
+      await daemon.stop();
+    }
+  });
+});
