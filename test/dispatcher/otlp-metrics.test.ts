@@ -172,6 +172,20 @@ describe('the metrics of a collector', () => {
     expect(vendor.bodies(METRICS_PATH)).to.have.length(1);
   });
 
+  it('is sent once more at the end if it was on its way', async () => {
+    await vendor.deliver(...deliveriesOf(requestEvent()));
+    vendor.receiver.answer = (_req, res) => {
+      if (vendor.bodies(METRICS_PATH).length > 1) json(res, 200, {});
+    };
+    vendor.clock.advance(10_000);
+    await eventually('metrics are on their way', () => vendor.bodies(METRICS_PATH).length === 1);
+    await vendor.backend.close();
+    const [first, second] = vendor.bodies<Metrics>(METRICS_PATH);
+    expect(pointsOf(second!, METRICS.duration)[0]).to.include({ count: 1 });
+    expect(pointsOf(first!, METRICS.duration)[0]).to.include({ count: 1 });
+    expect(vendor.logged).to.be.empty;
+  });
+
   it('keeps nobody at the end whose collector is silent', async () => {
     await vendor.deliver(...deliveriesOf(requestEvent()));
     vendor.receiver.answer = () => undefined;

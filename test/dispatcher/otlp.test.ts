@@ -119,6 +119,14 @@ describe('the spans of a collector', () => {
     });
   }
 
+  it('speaks the format of OpenAI, or of Anthropic for /v1/messages', async () => {
+    const providerOf = async (path: string) =>
+      valuesOf((await spanFor(requestEvent({ path }))).attributes)['gen_ai.provider.name'];
+    expect(await providerOf('/v1/chat/completions')).to.equal('openai');
+    expect(await providerOf('/v1/messages')).to.equal('anthropic');
+    expect(await providerOf('/v1/threads/t1/messages')).to.equal(undefined);
+  });
+
   it('is an HTTP request and nothing else for what asks no model', async () => {
     const span = await spanFor(requestEvent({ method: 'GET', path: '/v1/models', model: null, usage: NO_USAGE }));
     expect(span.name).to.equal('GET');

@@ -7,7 +7,7 @@ export type Operation = 'chat' | 'text_completion' | 'embeddings' | 'generate_co
 const OPERATIONS: readonly (readonly [path: RegExp, Operation])[] = [
   [/\/chat\/completions$/, 'chat'],
   [/\/responses$/, 'chat'],
-  [/\/messages$/, 'chat'],
+  [/^\/v1\/messages$/, 'chat'], // Of Anthropic; those of threads are stored, no model is asked.
   [/\/completions$/, 'text_completion'],
   [/\/embeddings$/, 'embeddings'],
   [/\/(?:audio|images)\/\w+$/, 'generate_content'],

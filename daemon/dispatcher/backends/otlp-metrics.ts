@@ -110,6 +110,7 @@ export class CallMetrics {
       (error: unknown) => (error as Error).message, // Of Unauthorized: a status.
     );
     if (why !== null) this.#isUnsent = true;
+    if (signal === this.#closing.signal && signal.aborted) return; // Once more, at the end.
     if (why !== null && !this.#isFailing) this.options.log.warn('the collector does not take our metrics', { why });
     this.#isFailing = why !== null;
   }

@@ -56,7 +56,7 @@ function spanOf(event: RequestEventJson, resource: Resource, version: string): S
 export function callAttributes(event: RequestEventJson, operation: Operation): Attributes {
   return known({
     [ATTRIBUTES.operation]: operation,
-    [ATTRIBUTES.provider]: event.path.endsWith('/messages') ? 'anthropic' : 'openai',
+    [ATTRIBUTES.provider]: event.path === '/v1/messages' ? 'anthropic' : 'openai',
     [ATTRIBUTES.requestModel]: requestModelOf(event),
     [ATTRIBUTES.responseModel]: failureOf(event) === null ? event.model : null,
   });
