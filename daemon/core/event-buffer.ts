@@ -70,8 +70,11 @@ export class EventBuffer {
     this.#isClosed = true;
     if (this.size > 0) {
       await new Promise<void>((resolve) => {
-        this.#onEmpty = resolve;
-        this.#options.clock.after(withinMs, resolve);
+        const cancel = this.#options.clock.after(withinMs, resolve);
+        this.#onEmpty = () => {
+          cancel();
+          resolve();
+        };
         if (this.#underWay.length === 0) void this.#sendBatch();
       });
     }

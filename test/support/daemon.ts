@@ -14,6 +14,7 @@ import { createLog } from '../../daemon/log.js';
 import { canary, canaryEncryptionKey } from './canaries.js';
 import { TestClock } from './clock.js';
 import { expectDescribed } from './description.js';
+import { inspectEvents } from './inspected-events.js';
 import { inspect, inspectAnswers, inspectFiles, watchFolder } from './leaks.js';
 
 export const MANAGEMENT_TOKEN = canary('management');
@@ -99,6 +100,7 @@ export async function startDaemon({
       inspect('record of a request', JSON.stringify(request));
     },
   });
+  if (daemon.shared.bus) inspectEvents(daemon.shared.bus);
   for (const server of [daemon.server, daemon.managementServer]) if (server) inspectAnswers(server);
   const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const url = urlOf(daemon.server);

@@ -36,6 +36,10 @@ export class TestRedis {
     return `127.0.0.1:${this.port}`;
   }
 
+  get isDown(): boolean {
+    return this.#process === null;
+  }
+
   /** What a connection is given. */
   at(more: Partial<RedisAddress> = {}): RedisAddress {
     const [host, port] = ['127.0.0.1', this.port];

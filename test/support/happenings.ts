@@ -1,0 +1,56 @@
+import { type Happening, NO_CONTENT_FACTS, type RequestEnded } from '../../daemon/core/events.js';
+import type { EventBus } from '../../daemon/core/ports.js';
+
+/** A request that is over, of a token. */
+export const SOME_REQUEST: RequestEnded = {
+  requestId: 'r',
+  timeMs: 1_000,
+  projectId: 'p',
+  tokenId: 't',
+  obfuscated: null,
+  clientIp: null,
+  method: 'GET',
+  path: '/v1/models',
+  status: 200,
+  code: null,
+  outcome: 'ok',
+  cache: 'miss',
+  durationMs: 1.23456,
+  upstreamMs: null,
+  firstByteMs: null,
+  bytesIn: 0,
+  bytesOut: 0,
+  streamed: false,
+  upstreamRequestId: null,
+  ...NO_CONTENT_FACTS,
+};
+
+export const requestNamed = (requestId: string): Happening => ({
+  kind: 'request',
+  ended: { ...SOME_REQUEST, requestId },
+});
+
+/** Follows a bus, and notes the ids of the requests it is told of. */
+export class Following {
+  readonly names: string[] = [];
+  readonly places: string[] = [];
+  readonly #leaving = new AbortController();
+  readonly #done: Promise<void>;
+
+  constructor(bus: EventBus, after: string | null = null) {
+    const read = async () => {
+      for await (const events of bus.follow(after, this.#leaving.signal)) {
+        for (const { place, json } of events) {
+          this.places.push(place);
+          this.names.push((JSON.parse(json) as { request_id: string }).request_id);
+        }
+      }
+    };
+    this.#done = read();
+  }
+
+  leave(): Promise<void> {
+    this.#leaving.abort();
+    return this.#done;
+  }
+}
