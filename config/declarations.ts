@@ -284,14 +284,12 @@ const events = {
     flag,
     'false',
     'Whether events hold the bodies of requests and answers.',
-    'hasNoEffectYet',
   ),
   observabilityMaxBodyBytes: setting(
     'OBSERVABILITY_MAX_BODY_BYTES',
     integer(1, 2 ** 26),
     '65536',
     'How many bytes of each body.',
-    'hasNoEffectYet',
   ),
   redisStreamKey: setting('REDIS_STREAM_KEY', plainText, 'llmp:events', 'The key of the stream.'),
   redisStreamMaxLength: setting(
@@ -355,7 +353,6 @@ const audit = {
     retention('keeps them'),
     '8760h',
     'How long the hourly usage is kept in the database; 0 keeps it. Records of changes are never deleted.',
-    'hasNoEffectYet',
   ),
 };
 

@@ -9,6 +9,7 @@ import { WrongAttempts } from './core/attempts.js';
 import { AuditBook } from './core/audit-book.js';
 import { CacheUpkeep } from './core/cache-upkeep.js';
 import { ResponseCache } from './core/cache.js';
+import { ContentReaders } from './core/content/reader.js';
 import type { OnEnded, RequestEnded } from './core/events.js';
 import type { Clock, Log } from './core/ports.js';
 import { PopulationCount } from './core/population.js';
@@ -16,10 +17,12 @@ import { Pulse } from './core/pulse.js';
 import { publishChanges, publishRequest } from './core/publishing.js';
 import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
+import { HourlyUsage } from './core/usage.js';
 import { drain } from './drain.js';
 import { createApp } from './http/app.js';
 import { addressesBehind } from './http/client-address.js';
 import { EventStreams } from './http/event-stream.js';
+import { decoder } from './http/decoding.js';
 import { Forwarder } from './http/forward.js';
 import { createProxy, type Proxy } from './http/proxy.js';
 import type { ManageOptions } from './http/manage.js';
@@ -56,6 +59,7 @@ export interface Daemon {
   auditFiles: AuditFiles;
   admission: Admission;
   streams: EventStreams;
+  usage: HourlyUsage;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
   apply(settings: Settings): void;
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
@@ -105,6 +109,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     readiness.pendingMigrations = [];
     readiness.isDatabaseReady = true;
     await auditFiles.begin();
+    usage.begin();
   };
   const migrateUp = async () => {
     const report = await migrator.up();
@@ -112,6 +117,14 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     return report;
   };
 
+  const usage = new HourlyUsage({
+    store: stores.usage,
+    clock,
+    log,
+    instanceId,
+    isReady: () => readiness.isDatabaseReady,
+    live,
+  });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheUpkeep({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {
@@ -121,6 +134,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   const isServing = () => readiness.isDatabaseReady;
   /** All who keep a record of requests on /v1. */
   const keepers: OnEnded[] = [
+    usage.keep,
     (ended) => options.onEnded?.(ended),
     (ended) => {
       auditFiles.keep(ended);
@@ -139,6 +153,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     for (const keep of keepers) keep(ended);
     logEnded(log, ended, cause);
   };
+  const contents = new ContentReaders({ decode: decoder(), live });
   const rateLimits = new RateLimits({
     live,
     local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
@@ -151,6 +166,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     rateLimits,
     addressOf,
     cache,
+    contents,
     forwarder,
     clock,
     live,
@@ -226,6 +242,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     registry,
     cacheUpkeep,
     auditBook: new AuditBook(records),
+    usage,
     migrations: { status: () => migrator.status(), up: migrateUp },
     streams,
     bus,
@@ -261,6 +278,8 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     if (readiness.isDatabaseReady) await admission.retire();
     await forwarder.close();
     await attempts.close();
+    await contents.settled();
+    await usage.close();
     await auditFiles.close();
     await shared.close();
     await stores.close();
@@ -305,6 +324,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     auditFiles,
     admission,
     streams,
+    usage,
     apply(next) {
       live.current = next;
     },

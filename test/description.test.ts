@@ -71,6 +71,7 @@ describe('the description of the management API', () => {
       'GET /manage/audit',
       'GET /manage/audit/stream',
       'GET /manage/audit/{id}',
+      'GET /manage/usage',
       'GET /manage/cache',
       'POST /manage/cache/purge',
       'GET /manage/events/stream',

@@ -122,7 +122,8 @@ describe('the shape of the code', () => {
         .split('\n')
         .some((line) => identifier.test(line.replace(/\/\/.*|^\s*\*.*/, ''))),
     );
-    // The layout of an audit record's details is a wire shape that is stored as it is.
-    expect(offenders.filter((file) => file !== 'daemon/core/registry.ts')).to.be.empty;
+    // The layout of an audit record's details is a wire shape that is stored as it is; a streamed message is in the provider's.
+    const wireShapes = ['daemon/core/registry.ts', 'daemon/core/content/message.ts'];
+    expect(offenders.filter((file) => !wireShapes.includes(file))).to.be.empty;
   });
 });

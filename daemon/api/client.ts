@@ -10,6 +10,7 @@ import type {
   TokenCreate,
   TokenQuery,
   WireAuditRecord,
+  UsageQuery,
   WireCache,
   WireCachePurged,
   WireEvent,
@@ -21,6 +22,7 @@ import type {
   WireToken,
   WireTokenCreated,
   WireTokensRevoked,
+  WireUsageLine,
 } from './contract.js';
 import { eventsIn, NotAStream, Silence } from './event-stream.js';
 
@@ -124,6 +126,9 @@ export class ManagementClient {
   }
   lookUpToken(secret: string) {
     return this.#json<WireToken>('POST', '/manage/tokens/lookup', { token: secret });
+  }
+  usage(query: UsageQuery = {}) {
+    return this.#json<WireUsageLine[]>('GET', withQuery('/manage/usage', query));
   }
   cache() {
     return this.#json<WireCache>('GET', '/manage/cache');

@@ -10,6 +10,7 @@ export type WireMessage = z.infer<typeof schemas.message>;
 export type WireCache = z.infer<typeof schemas.cache>;
 export type WireCachePurged = z.infer<typeof schemas.cachePurged>;
 export type WireStatus = z.infer<typeof schemas.status>;
+export type WireUsageLine = z.infer<typeof schemas.usageLine>;
 export type WireMigrations = z.infer<typeof schemas.migrations>;
 export type WireRequestEvent = z.infer<typeof schemas.requestEvent>;
 export type WireChangeEvent = z.infer<typeof schemas.changeEvent>;
@@ -27,6 +28,7 @@ export type CachePurge = z.infer<typeof schemas.cachePurge>;
 export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;
 export type EventQuery = Partial<Record<keyof z.input<typeof schemas.eventQuery>, string>>;
 export type TokenQuery = Partial<Record<keyof z.input<typeof schemas.tokenQuery>, string>>;
+export type UsageQuery = Partial<Record<keyof z.input<typeof schemas.usageQuery>, string>>;
 
 export type AuditQuery = Partial<Record<keyof z.input<typeof schemas.auditQuery>, string>>;
 export type AuditStreamQuery = Partial<Record<keyof z.input<typeof schemas.auditStreamQuery>, string>>;

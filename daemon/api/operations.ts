@@ -55,6 +55,16 @@ model: \`count\` requests. A change is one record, whoever made it and however i
 \`until\` the first that is not. \`q\` finds records of changes of which it is said, in ids, addresses, the reason and the
 details: each word of \`q\` begins a word there, in any letter case. Records are not counted.`;
 
+const ADDING_UP = `The answer has a line for each combination of what \`by\` names; without it, one line for all. A request
+counts in the hour in which it ended. \`since\` goes back to the beginning of its hour and \`until\` on to the end of its
+own; unless given, \`until\` is now and \`since\` seven days before it. \`hour\` and \`day\` are when those begin, in UTC.
+Lines are in the order of time, and of those of one time the one with most requests comes first.
+\`refused\` are those that llmp said no to, revoked ones included; \`errors\` those for which the upstream did not answer,
+or not whole, or with a status of 500 or more. Requests whose token is not known are under a \`token_id\` of null; they
+have no model. A \`model\` of null was not told, and \`other\` are those beyond the 500 that a day may have.
+Token counts are the provider's. An answer that tells none adds nothing to them, and neither does one out of the cache.
+More than 50000 lines are 400.`;
+
 export const operations = {
   createProject: {
     method: 'POST',
@@ -149,6 +159,15 @@ export const operations = {
     summary: 'Revokes a token. Doing it again succeeds.',
     answer: schemas.message,
     refusals: ['not_found'],
+  },
+  readUsage: {
+    method: 'GET',
+    path: '/manage/usage',
+    summary: 'Adds up what tokens were used for, by the hour.',
+    description: ADDING_UP,
+    query: schemas.usageQuery,
+    answer: z.array(schemas.usageLine),
+    refusals: [],
   },
   readCache: {
     method: 'GET',

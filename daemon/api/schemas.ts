@@ -132,6 +132,20 @@ export const eventQuery = z.strictObject({
   kind: oneOf(EVENT_KINDS).optional(),
 });
 
+const DIMENSION = '(?:token|project|model|hour|day)';
+
+export const usageQuery = z.strictObject({
+  by: z
+    .string()
+    .regex(new RegExp(`^${DIMENSION}(?:,${DIMENSION}){0,4}$`))
+    .describe('any of token, project, model, hour and day, with commas between')
+    .optional(),
+  since: timestamp.optional(),
+  until: timestamp.optional(),
+  project_id: id.optional(),
+  token_id: id.optional(),
+});
+
 const count = z.int().min(0);
 
 export const project = z.strictObject({
@@ -227,6 +241,21 @@ export const auditRecord = z.strictObject({
   reason: z.string().nullable(),
   count: count.nullable(),
   details: z.record(z.string(), z.unknown()).nullable(),
+});
+
+// What was asked for by is there, the rest is not.
+export const usageLine = z.strictObject({
+  token_id: z.string().nullable().optional(),
+  project_id: z.string().nullable().optional(),
+  model: z.string().nullable().optional(),
+  hour: timestamp.optional(),
+  day: timestamp.optional(),
+  requests: count,
+  hits: count,
+  refused: count,
+  errors: count,
+  prompt_tokens: count,
+  completion_tokens: count,
 });
 
 export const migrations = z.strictObject({

@@ -7,7 +7,7 @@ import type { Ages, Condition } from '../core/wish.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { Delivery } from './delivery.js';
 import { closeGently } from './endings.js';
-import { clientResponseHeaders, recordedId } from './headers.js';
+import { clientResponseHeaders, EVENT_STREAM, recordedId } from './headers.js';
 import { replayHeaders } from './kept.js';
 import { sendProblem } from './problems.js';
 import type { RequestRecord } from './record.js';
@@ -36,7 +36,7 @@ export class Answering {
   head(pass: Pass, status: number, rawHeaders: readonly Buffer[], nowMs: number): void {
     const { record } = this;
     const { startedAtMs, forwardedAtMs } = record;
-    const { list, upstreamRequestId, isEventStream } = clientResponseHeaders(rawHeaders, {
+    const { list, upstreamRequestId, contentType, contentEncoding } = clientResponseHeaders(rawHeaders, {
       status,
       requestId: record.requestId,
       expiresAt: pass.expiresAt,
@@ -48,13 +48,15 @@ export class Answering {
     record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
     this.#delivery.head(status, list);
     record.answeredAtMs = nowMs;
-    record.isStreamed = isEventStream;
+    record.isStreamed = contentType !== null && EVENT_STREAM.test(contentType);
+    record.content?.answered(contentType, contentEncoding);
     record.status = status;
   }
 
   /** @returns false when the client takes no more for now. */
   data(piece: Buffer): boolean {
     this.record.bytesOut += piece.length;
+    this.record.content?.piece(piece);
     return this.#delivery.data(piece);
   }
 
@@ -69,6 +71,7 @@ export class Answering {
     const { req, res, record } = this;
     const status = condition !== null && isHeldBy(condition, answer) ? 304 : answer.status;
     record.isHit = true;
+    record.content?.replayed(answer);
     record.answeredAtMs = nowMs;
     record.status = status;
     record.answered();

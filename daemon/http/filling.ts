@@ -36,6 +36,11 @@ export class Filling implements Receiver {
     this.#watch = new Watch(options.watches);
   }
 
+  /** Whether the upstream only confirmed what it said before. */
+  get isConfirmation(): boolean {
+    return this.#isConfirmation;
+  }
+
   begun(forwarding: Forwarding): void {
     this.#forwarding = forwarding;
   }

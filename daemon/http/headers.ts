@@ -47,12 +47,20 @@ export interface ClientHeaders {
   /** Names and values in turn. */
   list: string[];
   upstreamRequestId: string | null;
-  isEventStream: boolean;
+  contentType: string | null;
+  contentEncoding: string | null;
 }
 
 export const EVENT_STREAM = /^text\/event-stream\b/i;
 
-const LOOKED_AT = ['vary', 'x-request-id', 'content-type', 'content-length', 'transfer-encoding'] as const;
+const LOOKED_AT = [
+  'vary',
+  'x-request-id',
+  'content-type',
+  'content-encoding',
+  'content-length',
+  'transfer-encoding',
+] as const;
 
 type FieldKind = 'forwarded' | 'dropped' | (typeof LOOKED_AT)[number];
 
@@ -72,7 +80,8 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
   const list: string[] = [];
   let vary = '';
   let upstreamRequestId: string | null = null;
-  let isEventStream = false;
+  let contentType: string | null = null;
+  let contentEncoding: string | null = null;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = latin1(rawHeaders[i]);
     const kind = kindOf(name);
@@ -90,7 +99,8 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
     } else if (kind === 'x-request-id') {
       upstreamRequestId = value;
     } else {
-      if (kind === 'content-type') isEventStream = EVENT_STREAM.test(value);
+      if (kind === 'content-type') contentType = value;
+      else if (kind === 'content-encoding') contentEncoding = value;
       list.push(name, value);
     }
   }
@@ -98,8 +108,8 @@ export function clientResponseHeaders(rawHeaders: readonly Buffer[], facts: Answ
   list.push('X-PROXY-CACHE', 'miss');
   if (upstreamRequestId !== null) list.push('X-Upstream-Request-ID', upstreamRequestId);
   list.push('Server-Timing', `upstream;dur=${tenths(facts.upstreamMs)}, proxy;dur=${tenths(facts.proxyMs)}`);
-  pushOwn(list, facts, vary, isEventStream);
-  return { list, upstreamRequestId, isEventStream };
+  pushOwn(list, facts, vary, contentType !== null && EVENT_STREAM.test(contentType));
+  return { list, upstreamRequestId, contentType, contentEncoding };
 }
 
 /** What is ours to say on every answer with a status of the upstream, forwarded or kept. @param vary ends with a comma, if it is not empty. */

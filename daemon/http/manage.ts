@@ -8,6 +8,7 @@ import type { Clock, EventBus } from '../core/ports.js';
 import { managementTokenRefused, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
 import type { StatusReport } from '../core/status.js';
+import type { HourlyUsage } from '../core/usage.js';
 import type { Locals } from './caller.js';
 import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
@@ -31,6 +32,7 @@ import {
   wireStatus,
   wireToken,
 } from './wire.js';
+import { usageQuery, wireUsageLine } from './wire-usage.js';
 
 export interface ManageOptions {
   managementToken: string;
@@ -39,6 +41,7 @@ export interface ManageOptions {
   registry: Registry;
   cacheUpkeep: CacheUpkeep;
   auditBook: AuditBook;
+  usage: Pick<HourlyUsage, 'report'>;
   migrations: {
     status(): Promise<MigrationReport>;
     up(): Promise<MigrationReport>;
@@ -65,6 +68,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...tokenHandlers(registry),
     ...cacheHandlers(options.cacheUpkeep),
     ...auditHandlers(options.auditBook),
+    ...usageHandlers(options),
     ...migrationHandlers(options),
     // An `async` function refuses in its promise, as the others do.
     // eslint-disable-next-line @typescript-eslint/require-await
@@ -211,6 +215,12 @@ function auditHandlers(book: AuditBook): Handlers<Pick<Operations, 'listAudit' |
 function numberOf(lastEventId: string): number {
   if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId);
   throw new Refusal('invalid_request', 'Last-Event-ID must be the id of an event of this stream');
+}
+
+function usageHandlers({ usage, clock }: ManageOptions): Handlers<Pick<Operations, 'readUsage'>> {
+  return {
+    readUsage: async ({ query }) => (await usage.report(usageQuery(query, clock.now()))).map(wireUsageLine),
+  };
 }
 
 function migrationHandlers({

@@ -16,6 +16,7 @@ import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Fresh, ResponseCache } from '../core/cache.js';
+import type { ContentReader, ContentReaders } from '../core/content/reader.js';
 import type { Outcome } from '../core/events.js';
 import { InFlight, Member } from '../core/in-flight.js';
 import type { KeptAnswer } from '../core/ports.js';
@@ -45,6 +46,7 @@ export interface ProxyOptions extends RecordOptions {
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
   /** Null when it is off. */
   cache: ResponseCache | null;
+  contents: Pick<ContentReaders, 'begin'>;
   forwarder: Forwarder;
   /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
   live: { readonly current: ProxySettings };
@@ -240,11 +242,19 @@ class Exchange extends Member implements Receiver, Visitor {
   // ---- the cache, and what it says
 
   #seek(pass: Pass, fields: RequestFields, body: RequestBody): void {
-    this.#question = { pass, fields, body };
-    const { cache } = this.options;
+    const { cache, contents } = this.options;
+    this.#question = { pass, fields, body: this.#readBy(contents.begin(), body) };
     this.#visit = cache && visitTo(cache, this.req, this.#question, this);
     if (this.#visit) this.#visit.begin();
     else this.ask();
+  }
+
+  #readBy(content: ContentReader, body: RequestBody): RequestBody {
+    this.#record.content = content;
+    if (body === null) return null;
+    if (!Buffer.isBuffer(body)) return content.askedInPieces(body);
+    content.asked(body);
+    return body;
   }
 
   wait(): void {
@@ -327,6 +337,7 @@ class Exchange extends Member implements Receiver, Visitor {
     if (!pass) throw new Error('an answer without a pass');
     const nowMs = this.options.clock.monotonic();
     this.#turn.waitForUpstream(nowMs);
+    if (this.#filling?.isConfirmation) this.#record.content?.repeated();
     this.#answering.head(pass, status, rawHeaders, nowMs);
     if (this.#mayHaveChanged) {
       this.#mayHaveChanged = false;

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
+import type { ContentReader } from '../core/content/reader.js';
 import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../core/events.js';
 import { withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
@@ -41,7 +42,8 @@ export class RequestRecord {
   bytesIn = 0;
   bytesOut = 0;
   isStreamed = false;
-  content: ContentFacts = NO_CONTENT_FACTS;
+  /** Reads what the request and its answer say, once there is something to read. */
+  content: ContentReader | null = null;
   #subject: KnownSubject | null = null;
   #clientIp: string | null = null;
   #code: string | null = null;
@@ -82,39 +84,54 @@ export class RequestRecord {
     this.outcome ??= (this.status ?? 0) >= 500 ? 'upstream_error' : 'ok';
   }
 
-  /** The request is over. Once. */
+  /** The request is over. Once. What its answer says may have to be decoded first, and is told when that is done. */
   end(): void {
-    const { pass, req, options, startedAtMs, forwardedAtMs, answeredAtMs, content } = this;
-    if (pass) options.admission.finish(pass);
+    const { pass, content } = this;
+    if (pass) this.options.admission.finish(pass);
+    const ended = this.#ended();
+    const tell = (facts: ContentFacts) => {
+      ended.model = facts.model;
+      ended.usage = facts.usage;
+      ended.requestBody = facts.requestBody;
+      ended.responseBody = facts.responseBody;
+      this.options.onEnded(ended, this.cause);
+    };
+    const facts = content?.facts({
+      requestType: () => this.req.headers['content-type'],
+      upstreamKey: pass?.upstreamKey ?? null,
+    });
+    if (facts instanceof Promise) content?.toldLater(facts.then(tell));
+    else tell(facts ?? NO_CONTENT_FACTS);
+  }
+
+  #ended(): RequestEnded {
+    const { pass, req, options, startedAtMs, forwardedAtMs, answeredAtMs } = this;
     const subject = pass ?? this.#subject;
-    options.onEnded(
-      {
-        requestId: this.requestId,
-        timeMs: options.clock.now(),
-        projectId: subject?.projectId ?? null,
-        tokenId: subject?.tokenId ?? null,
-        obfuscated: subject?.obfuscated ?? null,
-        clientIp: this.#clientIp,
-        method: req.method ?? '',
-        path: withoutSecrets(pathOf(req.url ?? '')),
-        status: this.status ?? CLIENT_CLOSED_STATUS,
-        code: this.#code,
-        outcome: this.outcome ?? 'client_closed',
-        cache: this.isHit ? 'hit' : 'miss',
-        durationMs: options.clock.monotonic() - startedAtMs,
-        upstreamMs: forwardedAtMs === null || answeredAtMs === null ? null : answeredAtMs - forwardedAtMs,
-        firstByteMs: answeredAtMs === null ? null : answeredAtMs - startedAtMs,
-        bytesIn: this.bytesIn,
-        bytesOut: this.bytesOut,
-        streamed: this.isStreamed,
-        upstreamRequestId: this.upstreamRequestId,
-        model: content.model,
-        usage: content.usage,
-        requestBody: content.requestBody,
-        responseBody: content.responseBody,
-      },
-      this.cause,
-    );
+    return {
+      requestId: this.requestId,
+      timeMs: options.clock.now(),
+      projectId: subject?.projectId ?? null,
+      tokenId: subject?.tokenId ?? null,
+      obfuscated: subject?.obfuscated ?? null,
+      clientIp: this.#clientIp,
+      method: req.method ?? '',
+      path: withoutSecrets(pathOf(req.url ?? '')),
+      status: this.status ?? CLIENT_CLOSED_STATUS,
+      code: this.#code,
+      outcome: this.outcome ?? 'client_closed',
+      cache: this.isHit ? 'hit' : 'miss',
+      durationMs: options.clock.monotonic() - startedAtMs,
+      upstreamMs: forwardedAtMs === null || answeredAtMs === null ? null : answeredAtMs - forwardedAtMs,
+      firstByteMs: answeredAtMs === null ? null : answeredAtMs - startedAtMs,
+      bytesIn: this.bytesIn,
+      bytesOut: this.bytesOut,
+      streamed: this.isStreamed,
+      upstreamRequestId: this.upstreamRequestId,
+      model: null,
+      usage: null,
+      requestBody: null,
+      responseBody: null,
+    };
   }
 }
 

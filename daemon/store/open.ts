@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Settings, SettingsError } from '../../config/settings.js';
-import type { Ledger, RecordStore, TokenLookup } from '../core/ports.js';
+import type { Ledger, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
 import { PathInUse } from './lock.js';
 import type { AnchorStore } from './audit-file/chain.js';
 import { BadKeyFile, keyFromFile, SecretBox } from './secrets.js';
@@ -10,6 +10,7 @@ import { SqlLedger } from './sql/ledger.js';
 import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
+import { SqlUsage } from './sql/usage.js';
 
 export type StoreSettings = Pick<Settings, 'databasePath' | 'encryptionKey'>;
 
@@ -19,6 +20,7 @@ export interface Stores {
   anchors: AnchorStore;
   lookup: TokenLookup;
   ledger: Ledger;
+  usage: UsageStore;
   /** Once there are tables: refuses a database whose upstream keys this process cannot open. @throws {SettingsError} */
   checkEncryptionKey(): Promise<void>;
   /** 32 bytes that come from the encryption key and serve this purpose alone. */
@@ -46,6 +48,7 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
       anchors: new SqlAnchors(database),
       lookup: new SqlTokenLookup(database, box),
       ledger: new SqlLedger(database),
+      usage: new SqlUsage(database),
       checkEncryptionKey: () => checkEncryptionKey(database, box),
       deriveKey: (purpose) => box.derive(purpose),
       close: async () => {

@@ -25,6 +25,7 @@ import { scale } from './profiles/scale.js';
 import { startup } from './profiles/startup.js';
 import { streams } from './profiles/streams.js';
 import { throughput } from './profiles/throughput.js';
+import { usage } from './profiles/usage.js';
 import type { Profile } from './run.js';
 
 const PROFILES: Record<string, Profile> = {
@@ -38,6 +39,7 @@ const PROFILES: Record<string, Profile> = {
   memory,
   startup,
   scale,
+  usage,
 };
 
 async function main(processes: Processes): Promise<void> {

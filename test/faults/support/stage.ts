@@ -290,6 +290,7 @@ export class Stage {
       return busy.length === 0;
     });
     await daemon.admission.between(() => Promise.resolve());
+    await daemon.usage.flush();
     await eventually('I7: no timer is left', () => this.daemon.clock.pending <= this.#timersBefore);
   }
 

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { loadSettings, type Settings } from '../../../config/settings.js';
 import { Admission } from '../../../daemon/core/admission.js';
 import { ResponseCache } from '../../../daemon/core/cache.js';
+import { ContentReaders } from '../../../daemon/core/content/reader.js';
 import { CacheUpkeep } from '../../../daemon/core/cache-upkeep.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
@@ -66,6 +67,7 @@ export class Instance {
       rateLimits: { countsAddresses: false, countAddress: () => undefined, countValid: () => undefined },
       addressOf: () => null,
       cache: this.cache,
+      contents: new ContentReaders({ decode: () => null, live }),
       forwarder: upstream.forwarderOf(index),
       clock,
       live,

@@ -1,0 +1,34 @@
+/** What is believed of an answer: names of models and counts of tokens, in whichever of the provider's formats they come. */
+import type { ModelUsage } from '../events.js';
+
+const LONGEST_MODEL = 200;
+// No context is that long; whoever says more is not to be added up.
+const MOST_TOKENS = 1_000_000_000;
+
+/** @returns the name as it may be written down, or null for what is none. */
+export function modelNamed(value: unknown): string | null {
+  if (typeof value !== 'string' || value.length === 0 || value.length > 2 * LONGEST_MODEL) return null;
+  if (PLAIN.test(value)) return value;
+  const printable = Array.from(value).slice(0, LONGEST_MODEL).join('').replace(UNPRINTABLE, '');
+  return printable === '' ? null : printable;
+}
+
+const PLAIN = /^[\x21-\x7e]{1,200}$/;
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * Token counts as chat completions, completions and embeddings name them (`prompt_tokens`, `completion_tokens`), or as
+ * responses, images and audio do (`input_tokens`, `output_tokens`). What is billed by the second has none.
+ */
+export function usageIn(value: unknown): ModelUsage | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const said = value as Record<string, unknown>;
+  const promptTokens = countOf(said.prompt_tokens) ?? countOf(said.input_tokens);
+  const completionTokens = countOf(said.completion_tokens) ?? countOf(said.output_tokens);
+  const totalTokens = countOf(said.total_tokens);
+  if (promptTokens === null && completionTokens === null && totalTokens === null) return null;
+  return { promptTokens, completionTokens, totalTokens };
+}
+
+const countOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MOST_TOKENS ? value : null;

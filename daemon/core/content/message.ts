@@ -1,0 +1,156 @@
+/**
+ * The message that an event stream spells, in the shape in which the provider would have answered without one. What it cannot merge it
+ * gives back as none, and the stream is shown as it is.
+ */
+import { parsed } from './members.js';
+
+type Json = Record<string, unknown>;
+
+// Of choices and tool calls: an index in a stream is the provider's to choose.
+const MOST_PARTS = 128;
+
+interface Choice {
+  index: number;
+  /** Of a completion without messages. */
+  text: string | null;
+  role: string | null;
+  content: string | null;
+  refusal: string | null;
+  toolCalls: Map<number, ToolCall>;
+  finishReason: unknown;
+}
+
+interface ToolCall {
+  id: unknown;
+  type: unknown;
+  name: string;
+  arguments: string;
+}
+
+export class StreamedMessage {
+  /** What all chunks say alike. */
+  #head: Json | null = null;
+  #usage: unknown = null;
+  readonly #choices = new Map<number, Choice>();
+  /** Of a response, or a transcript: the whole of it, which its last event brings. */
+  #whole: Json | null = null;
+  /** Of the same, as far as it came. */
+  #text = '';
+  #heldBytes = 0;
+
+  /** @param mostBytes of text that are merged; what follows is left out. */
+  constructor(private readonly mostBytes: number) {}
+
+  event(data: Buffer): void {
+    const event = parsed(data);
+    if (!event) return;
+    const { type } = event;
+    if (typeof type !== 'string') this.#chunk(event);
+    else if (/^response\.(?:completed|incomplete|failed)$/.test(type))
+      this.#whole = objectOr(event.response, this.#whole);
+    else if (type === 'transcript.text.done') this.#whole = event;
+    else if (type === 'response.output_text.delta' || type === 'transcript.text.delta')
+      this.#text += this.#held(event.delta);
+  }
+
+  /** @returns JSON, or null where nothing was spelled. */
+  spelled(): string | null {
+    try {
+      return this.#spelled();
+    } catch {
+      return null; // Nested so deeply that it can be read and not be written.
+    }
+  }
+
+  #spelled(): string | null {
+    if (this.#whole) return JSON.stringify(this.#whole);
+    if (this.#text !== '') return JSON.stringify({ text: this.#text });
+    if (!this.#head) return null;
+    const { id, object, created, model } = this.#head;
+    const choices = [...this.#choices.values()].sort((a, b) => a.index - b.index).map(spelledChoice);
+    const kind = typeof object === 'string' ? object.replace(/\.chunk$/, '') : object;
+    return JSON.stringify({ id, object: kind, created, model, choices, usage: this.#usage });
+  }
+
+  #chunk(chunk: Json): void {
+    if (!Array.isArray(chunk.choices)) return;
+    this.#head ??= chunk;
+    this.#usage = chunk.usage ?? this.#usage;
+    for (const said of chunk.choices as unknown[]) {
+      const choice = objectOr(said, null);
+      if (choice) this.#choice(choice);
+    }
+  }
+
+  #choice(said: Json): void {
+    const choice = partAt(this.#choices, said.index, newChoice);
+    if (!choice) return;
+    choice.finishReason = said.finish_reason ?? choice.finishReason;
+    if (typeof said.text === 'string') choice.text = (choice.text ?? '') + this.#held(said.text);
+    const delta = objectOr(said.delta, null);
+    if (!delta) return;
+    if (typeof delta.role === 'string') choice.role = delta.role;
+    if (typeof delta.content === 'string') choice.content = (choice.content ?? '') + this.#held(delta.content);
+    if (typeof delta.refusal === 'string') choice.refusal = (choice.refusal ?? '') + this.#held(delta.refusal);
+    for (const call of Array.isArray(delta.tool_calls) ? (delta.tool_calls as unknown[]) : []) {
+      this.#toolCall(choice, objectOr<Json>(call, {}));
+    }
+  }
+
+  #toolCall(choice: Choice, said: Json): void {
+    const call = partAt(choice.toolCalls, said.index, () => ({ id: null, type: null, name: '', arguments: '' }));
+    if (!call) return;
+    call.id = said.id ?? call.id;
+    call.type = said.type ?? call.type;
+    const made = objectOr<Json>(said.function, {});
+    call.name += this.#held(made.name);
+    call.arguments += this.#held(made.arguments);
+  }
+
+  #held(text: unknown): string {
+    if (typeof text !== 'string') return '';
+    const taken = text.slice(0, Math.max(0, this.mostBytes - this.#heldBytes));
+    this.#heldBytes += taken.length;
+    return taken;
+  }
+}
+
+const newChoice = (index: number): Choice => ({
+  index,
+  text: null,
+  role: null,
+  content: null,
+  refusal: null,
+  toolCalls: new Map(),
+  finishReason: null,
+});
+
+function spelledChoice(choice: Choice): Json {
+  const { index, text, role, content, refusal, toolCalls, finishReason } = choice;
+  const end = { finish_reason: finishReason };
+  if (text !== null) return { index, text, ...end };
+  const calls = [...toolCalls.values()].map((call) => ({
+    id: call.id,
+    type: call.type,
+    function: { name: call.name, arguments: call.arguments },
+  }));
+  const message = {
+    role: role ?? 'assistant',
+    content,
+    ...(refusal !== null && { refusal }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  return { index, message, ...end };
+}
+
+function partAt<T>(parts: Map<number, T>, index: unknown, make: (index: number) => T): T | null {
+  const at = typeof index === 'number' && Number.isSafeInteger(index) ? index : 0;
+  const known = parts.get(at);
+  if (known || parts.size >= MOST_PARTS) return known ?? null;
+  const part = make(at);
+  parts.set(at, part);
+  return part;
+}
+
+const objectOr = <T>(value: unknown, otherwise: T): Json | T =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : otherwise;

@@ -1,0 +1,139 @@
+/** Reports of usage: which of its tables each is read from, and how. */
+import type { Outcome } from '../../core/events.js';
+import type { UsageLine, UsageQuery } from '../../core/ports.js';
+import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
+import type { Bind, Reader } from './database.js';
+import { Conditions } from './lists.js';
+
+export type SumKind = 'token_day' | 'project_day' | 'project_hour';
+
+/** @returns one more than `most` lines where there are more. */
+export async function usageReport(on: Reader, query: UsageQuery, most: number): Promise<UsageLine[]> {
+  const lines = new Map<string, UsageLine>();
+  for (const { sql, bind } of partsOf(query, most)) {
+    for (const row of await on.select<ReportRow>(sql, bind)) addLine(lines, lineOf(row));
+  }
+  return [...lines.values()];
+}
+
+const requestsThat = (ended: readonly Outcome[]) =>
+  `CASE WHEN outcome IN ('${ended.join("', '")}') THEN requests ELSE 0 END`;
+const COUNTS = ['requests', 'hits', 'prompt_tokens', 'completion_tokens'];
+
+interface ReportRow {
+  token_id?: string;
+  project_id?: string;
+  model?: string;
+  hour_ms?: number | string;
+  day_ms?: number | string;
+  requests: number | string;
+  hits: number | string;
+  refused: number | string;
+  errors: number | string;
+  prompt_tokens: number | string;
+  completion_tokens: number | string;
+}
+
+interface Part {
+  sql: string;
+  bind: Bind;
+}
+
+/** From what the report is read: each moment of its time from exactly one place. */
+function partsOf(query: UsageQuery, most: number): Part[] {
+  const { by, sinceMs, untilMs, projectId, tokenId } = query;
+  const tellsTokens = by.has('token') || tokenId !== undefined;
+  const hours = (fromMs: number, toMs: number): Part[] => {
+    if (fromMs >= toMs) return [];
+    const span = { ...query, sinceMs: fromMs, untilMs: toMs };
+    return [tellsTokens ? fromRows(span, most) : fromSums('project_hour', span, most)];
+  };
+  // One token's hours are few.
+  if (by.has('hour') || tokenId !== undefined) return hours(sinceMs, untilMs);
+  const firstDayMs = Math.ceil(sinceMs / DAY_MS) * DAY_MS;
+  const lastDayMs = Math.floor(untilMs / DAY_MS) * DAY_MS;
+  if (firstDayMs >= lastDayMs) return hours(sinceMs, untilMs);
+  const days = { by, sinceMs: firstDayMs, untilMs: lastDayMs, projectId };
+  return [
+    ...hours(sinceMs, firstDayMs),
+    fromSums(tellsTokens ? 'token_day' : 'project_day', days, most),
+    ...hours(lastDayMs, untilMs),
+  ];
+}
+
+function fromRows({ by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most: number): Part {
+  const where = new Conditions();
+  if (tokenId !== undefined) where.and('token_id = $tokenId', { tokenId });
+  if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
+  // The indexes of tokens and projects go on by the hour, the table itself lies in the order of ids.
+  if (where.sql === '') {
+    where.and('id >= $since AND id < $until', { since: firstIdOf(sinceMs), until: firstIdOf(untilMs) });
+  } else {
+    where.and('hour_ms >= $since AND hour_ms < $until', { since: sinceMs, until: untilMs });
+  }
+  const counts = { refused: requestsThat(REFUSED), errors: requestsThat(FAILED) };
+  return { sql: summed(by, 'usage_hourly', 'hour_ms', where, counts, most), bind: where.bind };
+}
+
+function fromSums(kind: SumKind, { by, sinceMs, untilMs, projectId }: UsageQuery, most: number): Part {
+  const where = new Conditions()
+    .and('kind = $kind', { kind })
+    .and('from_ms >= $since AND from_ms < $until', { since: sinceMs, until: untilMs });
+  if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
+  const counts = { refused: 'refused', errors: 'errors' };
+  return { sql: summed(by, 'usage_sums', 'from_ms', where, counts, most), bind: where.bind };
+}
+
+function summed(
+  by: UsageQuery['by'],
+  table: string,
+  time: string,
+  where: Conditions,
+  { refused, errors }: { refused: string; errors: string },
+  most: number,
+): string {
+  const columns: Record<string, string> = {
+    ...(by.has('token') && { token_id: 'token_id' }),
+    ...(by.has('project') && { project_id: 'project_id' }),
+    ...(by.has('model') && { model: 'model' }),
+    ...(by.has('hour') && { hour_ms: time }),
+    ...(by.has('day') && { day_ms: `${time} - ${time} % ${DAY_MS}` }),
+  };
+  const sums = { refused, errors, ...Object.fromEntries(COUNTS.map((count) => [count, count])) };
+  const shown = [
+    ...Object.entries(columns).map(([name, column]) => `${column} AS ${name}`),
+    // Without rows the sum of a column is null.
+    ...Object.entries(sums).map(([name, column]) => `COALESCE(SUM(${column}), 0) AS ${name}`),
+  ];
+  const groups = Object.values(columns);
+  const grouped = groups.length === 0 ? '' : `GROUP BY ${groups.join(', ')} LIMIT ${most + 1}`;
+  return `SELECT ${shown.join(', ')} FROM ${table} ${where.sql} ${grouped}`;
+}
+
+const lineOf = (row: ReportRow): UsageLine => ({
+  ...(row.token_id !== undefined && { tokenId: row.token_id }),
+  ...(row.project_id !== undefined && { projectId: row.project_id }),
+  ...(row.model !== undefined && { model: row.model }),
+  ...(row.hour_ms !== undefined && { hourMs: Number(row.hour_ms) }),
+  ...(row.day_ms !== undefined && { dayMs: Number(row.day_ms) }),
+  requests: Number(row.requests),
+  hits: Number(row.hits),
+  refused: Number(row.refused),
+  errors: Number(row.errors),
+  promptTokens: Number(row.prompt_tokens),
+  completionTokens: Number(row.completion_tokens),
+});
+
+/** The parts of a report may each know something of the same line. */
+function addLine(lines: Map<string, UsageLine>, line: UsageLine): void {
+  const { tokenId, projectId, model, hourMs, dayMs } = line;
+  const key = `${hourMs ?? dayMs ?? ''}\n${projectId ?? ''}\n${tokenId ?? ''}\n${model ?? ''}`;
+  const before = lines.get(key);
+  if (!before) {
+    lines.set(key, line);
+    return;
+  }
+  for (const count of ['requests', 'hits', 'refused', 'errors', 'promptTokens', 'completionTokens'] as const) {
+    before[count] += line[count];
+  }
+}
