@@ -1,0 +1,25 @@
+import { expect } from 'chai';
+import { WITHOUT_REDIS } from '../support/redis.js';
+import { outlast } from './support/outage.js';
+
+const EVENTS = 360_000; // An hour of 100 a second.
+const LEAST_PER_SECOND = 500;
+const MOST_GROWTH_MB = 64;
+
+describe(`L: a back end that is down for an hour${WITHOUT_REDIS}`, function () {
+  this.timeout(1_800_000);
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+
+  it('L09 L16 costs the dispatcher no memory, and it catches up at five times the rate at which events come', async () => {
+    const figures = await outlast(EVENTS);
+    console.log(`      ${JSON.stringify(figures)}`);
+    expect(figures.delivered).to.equal(EVENTS);
+    expect(figures.duplicates).to.equal(0);
+    expect(figures.perSecond).to.be.above(LEAST_PER_SECOND);
+    expect(figures.memoryMb.down - figures.memoryMb.before).to.be.below(MOST_GROWTH_MB);
+    expect(figures.memoryMb.after - figures.memoryMb.before).to.be.below(2 * MOST_GROWTH_MB);
+  });
+});
