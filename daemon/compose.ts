@@ -194,6 +194,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
         rateLimits,
         cache,
         bus,
+        audit: () => auditFiles.status,
       })
     : null;
   if (metrics) {

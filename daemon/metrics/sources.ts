@@ -3,6 +3,7 @@ import type { Admission } from '../core/admission.js';
 import type { ResponseCache } from '../core/cache.js';
 import type { EventBus } from '../core/ports.js';
 import type { RateLimits } from '../core/rate-limit.js';
+import type { AuditStatus } from '../core/status.js';
 import { byLabel, type Families } from './family.js';
 
 export interface Sources {
@@ -14,9 +15,10 @@ export interface Sources {
   cache: Pick<ResponseCache, 'backend' | 'hits' | 'misses' | 'size'> | null;
   /** Null when nothing is published. */
   bus: Pick<EventBus, 'counts'> | null;
+  audit: () => AuditStatus;
 }
 
-export function addSources(families: Families, { inFlight, admission, rateLimits, cache, bus }: Sources): void {
+export function addSources(families: Families, { inFlight, admission, rateLimits, cache, bus, audit }: Sources): void {
   families.gauge('llmp_in_flight_requests', 'Requests on /v1 that are not over.', () => byLabel('kind', inFlight()));
   families.counter('llmp_ratelimit_refusals_total', 'Requests refused because a window was full.', () =>
     byLabel('policy', { ...rateLimits.refusals }),
@@ -29,6 +31,15 @@ export function addSources(families: Families, { inFlight, admission, rateLimits
   addAdmission(families, admission);
   if (cache) addCache(families, cache);
   if (bus) addEvents(families, bus);
+  families.counter('llmp_audit_records_total', 'Lines written to the audit files.', () => audit().records);
+  families.counter(
+    'llmp_audit_write_failures_total',
+    'Writes that an audit file did not take.',
+    () => audit().failures,
+  );
+  families.gauge('llmp_audit_failing', '1 while an audit file cannot be written.', () =>
+    Number(audit().status === 'failing'),
+  );
 }
 
 function addAdmission(families: Families, admission: Sources['admission']): void {
