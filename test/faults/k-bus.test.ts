@@ -91,7 +91,9 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
   const names = (count: number, name = 'n') => Array.from({ length: count }, (_, index) => `${name}${index}`);
   const namesOf = (list: readonly Entry[]) => list.map((it) => it.request_id);
 
-  itIsAnEventBus(() => open());
+  describe('like any other', () => {
+    itIsAnEventBus(() => open());
+  });
 
   it('publishes in order, in the field "event", as events are described', async () => {
     const bus = await open();
