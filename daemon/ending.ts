@@ -33,6 +33,12 @@ export function nextSignal(exit: (code: number) => void): Promise<number> {
   });
 }
 
+/** Ends by the signal itself: Node aborts when it is to restore a terminal that is gone. */
+export function hangUp(): void {
+  process.removeAllListeners('SIGHUP');
+  process.kill(process.pid, 'SIGHUP');
+}
+
 /** After an error nobody expected nothing in memory can be trusted: finish what is in flight, and end. */
 export function nextCrash(log: Log): Promise<number> {
   return new Promise((resolve) => {

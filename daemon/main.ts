@@ -7,7 +7,7 @@ import { readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
 import { realClock } from './clock.js';
 import { type Daemon, startDaemon } from './compose.js';
-import { complain, EXIT, nextCrash, nextSignal } from './ending.js';
+import { complain, EXIT, hangUp, nextCrash, nextSignal } from './ending.js';
 import { type AdjustableLog, createLog } from './log.js';
 
 export interface DaemonOptions {
@@ -96,11 +96,7 @@ async function serve(read: () => Loaded): Promise<number> {
   const code = await Promise.race([signalled, crashed]);
   await daemon.stop();
   log.info('stopped');
-  if (code === EXIT.hangUp) {
-    // By the signal itself: Node aborts when it is to restore a terminal that is gone.
-    process.removeAllListeners('SIGHUP');
-    process.kill(process.pid, 'SIGHUP');
-  }
+  if (code === EXIT.hangUp) hangUp();
   return code;
 }
 

@@ -54,27 +54,34 @@ export class HttpClient {
    * @throws {Unauthorized} when the back end does not accept the credential.
    */
   async post({ url, headers, body, signal }: Post): Promise<Posted> {
-    const timeout = new AbortController();
+    // Not AbortSignal.any: a signal that outlives many posts would keep something of each.
+    const giveUp = new AbortController();
+    const onAbort = () => {
+      giveUp.abort();
+    };
     const cancel = this.#clock.after(this.#timeoutMs, () => {
-      timeout.abort();
+      giveUp.abort();
     });
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) giveUp.abort();
     try {
       const answer = await request(url, {
         method: 'POST',
         headers,
         body,
         dispatcher: this.#agent,
-        signal: AbortSignal.any([signal, timeout.signal]),
+        signal: giveUp.signal,
       });
       const text = await readSome(answer.body);
       return this.#judge(answer.statusCode, text, answer.headers['retry-after']);
     } catch (error) {
       if (error instanceof Unauthorized) throw error;
       if (signal.aborted) return { kind: 'retry', why: 'aborted' };
-      if (timeout.signal.aborted) return { kind: 'retry', why: `no answer within ${this.#timeoutMs} ms` };
+      if (giveUp.signal.aborted) return { kind: 'retry', why: `no answer within ${this.#timeoutMs} ms` };
       return { kind: 'retry', why: `unreachable${codeOf(error)}` };
     } finally {
       cancel();
+      signal.removeEventListener('abort', onAbort);
     }
   }
 

@@ -190,7 +190,9 @@ export class InHand {
 
   /** How often Redis is to say that each was delivered. */
   counts(): Map<string, number> {
-    return new Map([...this.#all.values()].map((held) => [held.id, countOf(held)]));
+    // One that is being taken for another delivery has its count raised just now.
+    const settled = [...this.#all.values()].filter(({ isBlamed, isInFlight }) => !(isBlamed && isInFlight));
+    return new Map(settled.map((held) => [held.id, countOf(held)]));
   }
 
   /** The same once they are given up undelivered, for which only those are to blame that were refused. */

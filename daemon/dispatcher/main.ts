@@ -3,7 +3,7 @@ import { secretsOf } from '../../config/settings.js';
 import { readEnvFile, type Sources } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { realClock } from '../clock.js';
-import { complain, EXIT, nextCrash, nextSignal } from '../ending.js';
+import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../ending.js';
 import { createLog, type AdjustableLog } from '../log.js';
 import { openBackend } from './backends.js';
 import { type Dispatcher, type GaveUp, openStream, startDispatcher } from './dispatcher.js';
@@ -86,6 +86,7 @@ async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce
   await dispatcher.stop();
   if (typeof ended === 'number') {
     log.info('stopped');
+    if (ended === EXIT.hangUp) hangUp();
     return ended;
   }
   if (ended === 'done') {

@@ -4,6 +4,7 @@ import type { RedisAddress } from '../store/redis/address.js';
 import { type Argument, RedisConnection, type Script } from '../store/redis/connection.js';
 import { BlockingReader } from './blocking-reader.js';
 import type { Entry } from './entry.js';
+import * as groupScripts from './group-scripts.js';
 import * as scripts from './scripts.js';
 
 export const GROUP = 'llmp-dispatchers';
@@ -58,7 +59,7 @@ export class EventStream {
 
   /** @returns whether there was none. */
   async createGroup(): Promise<boolean> {
-    return (await this.#run(scripts.CREATE_GROUP)) === 1;
+    return (await this.#run(groupScripts.CREATE_GROUP)) === 1;
   }
 
   /** What no dispatcher has read yet; each delivery of it is counted as the first. */
@@ -109,27 +110,27 @@ export class EventStream {
   }
 
   async measure(): Promise<Measured> {
-    const reply = (await this.#run(scripts.MEASURE, this.#deadKey)) as [number, number, number, number];
+    const reply = (await this.#run(groupScripts.MEASURE, this.#deadKey)) as [number, number, number, number];
     const [lag, pending, trimmedUnread, deadLetters] = reply;
     return { lag: lag < 0 ? null : lag, pending, trimmedUnread: Math.max(0, trimmedUnread), deadLetters };
   }
 
   /** Removes consumers that were not seen for so long and have nothing pending. */
   async dropIdleConsumers(idleMs: number): Promise<void> {
-    await this.#run(scripts.DROP_CONSUMERS, idleMs);
+    await this.#run(groupScripts.DROP_CONSUMERS, idleMs);
   }
 
   /** Removes this consumer, unless something is pending for it. */
   async leave(): Promise<void> {
-    await this.#run(scripts.DROP_CONSUMERS, -1);
+    await this.#run(groupScripts.DROP_CONSUMERS, -1);
   }
 
   /** Puts all dead letters that there are back into the stream. @returns how many. */
   async replayDead(): Promise<number> {
-    const newest = (await this.#run(scripts.NEWEST_DEAD, this.#deadKey)) as Buffer | null;
+    const newest = (await this.#run(groupScripts.NEWEST_DEAD, this.#deadKey)) as Buffer | null;
     if (!newest) return 0;
     for (let replayed = 0; ;) {
-      const some = (await this.#run(scripts.REPLAY, this.#deadKey, newest.toString(), AT_ONCE)) as number;
+      const some = (await this.#run(groupScripts.REPLAY, this.#deadKey, newest.toString(), AT_ONCE)) as number;
       replayed += some;
       if (some === 0) return replayed;
     }

@@ -12,6 +12,7 @@ export const SECTIONS: Readonly<Record<string, number>> = {
   H: 18,
   I: 18,
   K: 20,
+  L: 18,
   O: 8,
   S: 12,
 };
