@@ -178,7 +178,25 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     await publish(redis.client, ['one']);
     await arrived(['one']);
     for (const [what, fail, mend] of [
-      ['silent', () => (relay.isSilent = true), () => (relay.isSilent = false)],
+      [
+        'frozen',
+        () => {
+          redis.freeze();
+        },
+        () => {
+          redis.resume();
+        },
+      ],
+      [
+        'silent',
+        () => {
+          relay.isSilent = true;
+        },
+        () => {
+          relay.isSilent = false;
+          relay.reset(); // What was said meanwhile is lost, as on no connection that goes on.
+        },
+      ],
       [
         'reset',
         () => {
@@ -188,9 +206,10 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
       ],
     ] as const) {
       fail();
-      await publish(redis.client, idsOf(what, 50));
-      await sleep(50);
+      const published = publish(redis.client, idsOf(what, 50));
+      await sleep(300);
       mend();
+      await published;
       await eventually(
         `${what} is over`,
         () => {
