@@ -8,8 +8,8 @@ const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
 
 /**
- * Shows each item as it comes. When the daemon ends the stream or is lost, it is asked for what came after the last one, sooner at first and
- * later with each time in vain.
+ * Shows each item as it comes. When the daemon ends the stream or is lost, it is asked for what came after the last one: soon at
+ * first, and later with each time in vain.
  *
  * @param open asks the daemon.
  * @returns the exit code of ^C; nothing else ends it but what asking again does not mend.

@@ -1,8 +1,8 @@
 import type { Script } from './connection.js';
 
 /**
- * Adds events in their order: key, length, events. What cannot be added ends it: with the error if it was the first, otherwise with how many there are
- * before it.
+ * Adds events in their order: key, length, events. What cannot be added ends it: with the error if it was the first, otherwise with
+ * how many there are before it.
  */
 export const ADD: Script = {
   name: 'llmpAddEvents',
@@ -20,7 +20,8 @@ return #ARGV - 2
 };
 
 /**
- * How the stream is, and how far a group has read it: key, group. What is not there, or what this Redis does not tell (before 7), is empty.
+ * How the stream is, and how far a group has read it: key, group. What is not there, or what this Redis does not tell (before 7),
+ * is empty.
  *
  * @returns its length, how many were ever added, its last place; how many the group has read, its lag, and its last place.
  */
