@@ -100,7 +100,7 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     expect(Math.max(...counts.map(([, , , deliveries]) => deliveries))).to.be.at.most(1);
     receiver.answer = () => ({});
     await eventually('it goes on', () => {
-      dispatcher.clock.advance(60_000);
+      dispatcher.clock.advance(100); // Little enough for a post to be answered in time.
       return receiver.hasAll(idsOf('event', 10));
     });
     await acknowledged();
@@ -128,7 +128,7 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     await publish(redis.client, [...ids.slice(0, 30), 'bad', ...ids.slice(30)]);
     const beganAt = performance.now();
     await arrived(ids);
-    expect(performance.now() - beganAt).to.be.below(2_000);
+    expect(performance.now() - beganAt).to.be.below(5_000);
     for (let n = 0; (await dead()).length === 0; n++) {
       await publish(redis.client, [`later-${n}`]);
       await arrived([`later-${n}`]);
@@ -244,8 +244,9 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     const dispatcher = await start();
     await eventually('it was asked', () => receiver.posts.length > 0);
     isSilent = false;
+    dispatcher.clock.advance(20_000);
     await eventually('it is asked again', () => {
-      dispatcher.clock.advance(20_000);
+      dispatcher.clock.advance(50);
       return receiver.hasAll(idsOf('event', 3));
     });
     await acknowledged();
