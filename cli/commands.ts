@@ -19,6 +19,7 @@ const tokens = async () => (await import('./token.js')).tokenCommands;
 const projects = async () => (await import('./project.js')).projectCommands;
 const cache = async () => (await import('./cache.js')).cacheCommands;
 const events = async () => (await import('./events.js')).eventCommands;
+const usage = async () => [(await import('./usage.js')).usageCommand];
 const configuration = async () => (await import('./config.js')).configCommands;
 const migrations = async () => (await import('./migrate.js')).migrateCommands;
 
@@ -36,6 +37,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   project: { summary: 'short for manage project', load: projects },
   cache: { summary: 'short for manage cache', load: cache },
   events: { summary: 'short for manage events', load: events },
+  usage: { summary: 'what tokens were used for', load: usage },
   migrate: { summary: "the database's schema", load: migrations },
   config: { summary: "the daemon's settings", load: configuration },
 };

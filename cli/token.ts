@@ -1,5 +1,5 @@
 /** `llmp token …`: the records of tokens that were issued. Issuing one is in token-generate.ts. */
-import { type Kind, oneOf } from '../config/kinds.js';
+import { oneOf } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../daemon/api/contract.js';
 import { type Change, dryRun, onEachId, TOKENS } from './batch.js';
@@ -8,23 +8,13 @@ import { EXIT, usage } from './failure.js';
 import { checkedId, wholeIdOf } from './ids.js';
 import { limit, listed } from './listing.js';
 import { revokeTokensOf } from './revoke-all.js';
+import { span } from './span.js';
 import { generate } from './token-generate.js';
 import { TOKEN_STATES, tokenView } from './views.js';
 import { whois } from './token-whois.js';
 
 const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'];
 const sortOrder = oneOf(...SORT_FIELDS.flatMap((field) => [field, `-${field}`]));
-
-const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Milliseconds. Days too, unlike in the settings: this drives no timer. */
-const span: Kind<number> = {
-  accepts: 'a time such as 30m, 2h or 7d',
-  parse(given) {
-    const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(given) ?? [];
-    return amount && unit ? Number(amount) * (MS_PER[unit] ?? NaN) : undefined;
-  },
-};
 
 const list = command({
   path: ['manage', 'token', 'list'],

@@ -44,7 +44,9 @@ describe('a request on /v1', () => {
     });
 
     it('sends a wrong checksum away without a look-up', async () => {
-      const { database } = scene.daemon.daemon.stores;
+      const { stores, usage } = scene.daemon.daemon;
+      const { database } = stores;
+      await usage.flush(); // Of the requests before, so that it does not come in between.
       const before = database.statements;
       expectRefusal(await scene.get(`sk-wt-${'a'.repeat(49)}`), UNAUTHORIZED);
       expect(database.statements).to.equal(before);
