@@ -82,11 +82,14 @@ function beginningWith(name: MemberName, bytes: Buffer, within: string | null): 
   return null;
 }
 
-/** Whether such a member is in there, however deep, and it may be looked for. */
+/** Whether such a member is in there, however deep, as far as one looks. A list of models has the word in each of them. */
 function isNamed(name: MemberName, bytes: Buffer): boolean {
   if (bytes.length > LARGEST_PARSED) return false;
   const { length } = QUOTED[name];
-  for (let at = bytes.indexOf(QUOTED[name]); at !== -1; at = bytes.indexOf(QUOTED[name], at + length)) {
+  let at = -1;
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    at = bytes.indexOf(QUOTED[name], at + 1);
+    if (at === -1) return false;
     if (isName(bytes, at, length)) return true;
   }
   return false;
