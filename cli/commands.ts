@@ -17,6 +17,7 @@ export interface Group {
 
 const tokens = async () => (await import('./token.js')).tokenCommands;
 const projects = async () => (await import('./project.js')).projectCommands;
+const audit = async () => (await import('./audit.js')).auditCommands;
 const cache = async () => (await import('./cache.js')).cacheCommands;
 const events = async () => (await import('./events.js')).eventCommands;
 const usage = async () => [(await import('./usage.js')).usageCommand];
@@ -27,15 +28,23 @@ const migrations = async () => (await import('./migrate.js')).migrateCommands;
 export const GROUPS: Readonly<Record<string, Group>> = {
   manage: {
     summary: 'projects, tokens and the cache, through the management API',
-    load: async () => [...(await tokens()), ...(await projects()), ...(await cache()), ...(await events())],
+    load: async () => [
+      ...(await tokens()),
+      ...(await projects()),
+      ...(await cache()),
+      ...(await audit()),
+      ...(await events()),
+    ],
   },
   'manage token': { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
   'manage project': { summary: 'create, list, activate and deactivate projects', load: projects },
   'manage cache': { summary: 'purge what the daemon keeps of answers', load: cache },
   'manage events': { summary: 'follow what happens', load: events },
+  'manage audit': { summary: 'read, follow, export and verify the audit log', load: audit },
   token: { summary: 'short for manage token', load: tokens },
   project: { summary: 'short for manage project', load: projects },
   cache: { summary: 'short for manage cache', load: cache },
+  audit: { summary: 'short for manage audit', load: audit },
   events: { summary: 'short for manage events', load: events },
   usage: { summary: 'what tokens were used for', load: usage },
   migrate: { summary: "the database's schema", load: migrations },

@@ -76,6 +76,21 @@ export class Output {
     }
   }
 
+  /** For lists without an end in sight: writes what it is given, a line each, in this format. */
+  linesAs<T>(format: 'table' | 'jsonl' | 'csv', view: View<T>): (items: readonly T[]) => void {
+    let isBegun = false;
+    return (items) => {
+      const text = this.#lines(items, view, items, format);
+      this.#write(isBegun && format === 'csv' ? text.slice(text.indexOf('\n') + 1) : text);
+      isBegun = true;
+    };
+  }
+
+  /** What a check found, in any format and however quiet. */
+  say(finding: string): void {
+    if (!this.#isForPrograms) this.#say(`llmp: ${finding}`);
+  }
+
   /** Data of our own making that is the same in every format. */
   text(data: string): void {
     this.#write(`${data}\n`);
@@ -85,9 +100,9 @@ export class Output {
     return this.format === 'table' && this.#shell.stdout.isTTY === true;
   }
 
-  #lines<T>(items: readonly T[], view: View<T>, whole: unknown): string {
+  #lines<T>(items: readonly T[], view: View<T>, whole: unknown, format = this.format): string {
     const cells = (item: T, cell: (value: unknown) => string) => view.fields.map((field) => cell(item[field]));
-    switch (this.format) {
+    switch (format) {
       case 'json':
         return `${visibleJson(whole, 2)}\n`;
       case 'id':

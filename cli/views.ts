@@ -1,5 +1,6 @@
 /** How each thing is shown: fields for machines, columns for people. */
 import type {
+  WireAuditRecord,
   WireCache,
   WireCachePurged,
   WireProject,
@@ -165,6 +166,62 @@ export const cacheView: View<WireCache> = {
 function hitsShown({ hits, misses }: WireCache): string {
   return hits === 0 ? '0' : `${hits} (${Math.round((100 * hits) / (hits + misses))} %)`;
 }
+
+/** What the record is about, in a word or two. */
+function subjectOf({ obfuscated, token_id, project_id, client_ip }: WireAuditRecord): string {
+  const id = token_id ?? project_id;
+  return obfuscated ?? (id === null ? (client_ip ?? '') : shortId(id));
+}
+
+const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };
+
+export const auditView: View<WireAuditRecord> = {
+  idOf: ({ id }) => id,
+  fields: [
+    'time',
+    'action',
+    'actor',
+    'outcome',
+    'project_id',
+    'token_id',
+    'obfuscated',
+    'request_id',
+    'client_ip',
+    'reason',
+    'count',
+    'details',
+    'id',
+  ],
+  columns: [
+    { title: 'TIME', rank: 0, show: ({ time }) => time.replace(/\.\d+Z$/, 'Z') },
+    { title: 'ACTION', rank: 0, show: ({ action }) => action },
+    { title: 'OUTCOME', rank: 1, show: ({ outcome }) => outcome, tint: ({ outcome }) => OUTCOME_TINTS[outcome] },
+    { title: 'ACTOR', rank: 2, show: ({ actor }) => actor },
+    { title: 'ABOUT', rank: 3, show: subjectOf },
+    { title: 'FROM', rank: 5, show: ({ client_ip }) => client_ip ?? '' },
+    { title: 'COUNT', rank: 6, show: ({ count }) => (count === null ? '' : String(count)), alignRight: true },
+    { title: 'REASON', rank: 4, show: ({ reason }) => reason ?? '', shrinks: true },
+  ],
+  details: {},
+};
+
+export interface VerifiedAudit {
+  verdict: string;
+  line: number | null;
+  file: string | null;
+  at: number | null;
+  first: number | null;
+  last: number | null;
+  torn: number;
+  anchors: 'anchored' | 'unanchored';
+}
+
+export const verifiedView: View<VerifiedAudit> = {
+  idOf: ({ verdict }) => verdict,
+  fields: ['verdict', 'line', 'file', 'at', 'first', 'last', 'torn', 'anchors'],
+  columns: [],
+  details: {},
+};
 
 export interface Migration {
   name: string;

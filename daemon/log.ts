@@ -1,6 +1,7 @@
 import winston from 'winston';
 import { MASK, withoutSecrets } from './core/masking.js';
 import type { Log, LogLevel } from './core/ports.js';
+import { Flood } from './log-flood.js';
 
 const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|(?:api|encryption|upstream)[-_]?key/i;
 // Beside what looks like a secret anywhere: the credential of a header, and the passwords of a connection string.
@@ -74,11 +75,15 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Adjus
     transports: [new winston.transports.Stream({ stream, eol: '\n' })],
   });
   let current = level;
+  const flood = new Flood((name, fields) => {
+    logger.log(name, 'records were left out of the log', fields);
+  });
   const at =
     (name: LogLevel): Log[LogLevel] =>
     (message, fields) => {
       // Winston does most of its work before it looks at the level, and asks each transport too; the proxy logs each request at debug.
-      if (SEVERITY[name] <= SEVERITY[current]) logger.log(name, message, fields);
+      if (SEVERITY[name] > SEVERITY[current]) return;
+      if (flood.lets(name, message, stream)) logger.log(name, message, fields);
     };
   return {
     debug: at('debug'),

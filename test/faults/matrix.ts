@@ -14,6 +14,7 @@ export const SECTIONS: Readonly<Record<string, number>> = {
   K: 20,
   L: 18,
   O: 8,
+  N: 10,
   S: 12,
 };
 

@@ -1,0 +1,219 @@
+import { expect } from 'chai';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import { chained, fieldsOf } from '../../daemon/store/audit-file/chain.js';
+import { allCopied, changesFile, copied, rawLines } from '../support/audit-files.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+
+describe('llmp audit, against a daemon', () => {
+  let daemon: TestDaemon;
+  let project: WireProject;
+  let token: WireTokenCreated;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+    project = await daemon.createProject({ name: 'Alpha' });
+    token = await daemon.createToken(project.id, { name: 'nightly job' });
+    await daemon.manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'x-audit-reason': 'leaked' });
+  });
+  afterEach(() => daemon.stop());
+
+  const here = (args: string | string[], situation: Situation = {}): Promise<Captured> =>
+    llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, nowMs: daemon.clock.now(), ...situation });
+  const listed = async (args: string) =>
+    (JSON.parse((await here(`audit list ${args} --json`)).out) as WireAuditRecord[]).map(({ action }) => action);
+
+  describe('list', () => {
+    it('shows records, the newest first', async () => {
+      expect(await listed('--since 24h')).to.deep.equal(['token.revoke', 'token.create', 'project.create']);
+    });
+
+    it('narrows by each of its filters', async () => {
+      expect(await listed('--action token.create')).to.deep.equal(['token.create']);
+      expect(await listed(`--token-id ${token.id.slice(0, 8)}`)).to.deep.equal(['token.revoke', 'token.create']);
+      expect(await listed('--project-id Alpha --outcome success --actor management')).to.have.length(3);
+      expect(await listed('--outcome denied')).to.deep.equal([]);
+      expect(await listed('--search leak')).to.deep.equal(['token.revoke']);
+      expect(await listed('--until 2001-01-01')).to.deep.equal([]);
+    });
+
+    it('is a table on a terminal', async () => {
+      const { out } = await here('audit list', { terminal: 160 });
+      for (const shown of ['TIME', 'ACTION', 'OUTCOME', 'token.revoke', 'leaked']) expect(out).to.include(shown);
+    });
+
+    it('refuses a time that is none, and an action that is none', async () => {
+      expect((await here('audit list --since yesterday')).exitCode).to.equal(2);
+      expect((await here('audit list --action nonsense')).exitCode).to.equal(1);
+    });
+  });
+
+  it('export writes all pages as JSON lines, or as CSV with one heading', async () => {
+    for (let n = 0; n < 1_005; n++) await daemon.manage('DELETE', `/manage/tokens/${token.id}`);
+    const { out } = await here('audit export');
+    const lines = out.trimEnd().split('\n');
+    expect(lines).to.have.length(1_008);
+    expect(JSON.parse(lines.at(-1)!)).to.include({ action: 'project.create' });
+    const csv = (await here('audit export -o csv')).out.trimEnd().split('\r\n');
+    expect(csv).to.have.length(1_009);
+    expect(csv[0]).to.match(/^time,action,/);
+  }).timeout(60_000);
+
+  it('tail writes each record as it is made, until it is interrupted', async () => {
+    let out = '';
+    let interrupt: () => void = () => undefined;
+    const tailing = here('audit tail --action token.reactivate -o jsonl', {
+      onOut: (text) => (out += text),
+      interrupted: new Promise<void>((resolve) => (interrupt = resolve)),
+    });
+    await eventually('a record is shown', async () => {
+      await daemon.manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true });
+      return out !== '';
+    });
+    interrupt();
+    expect((await tailing).exitCode).to.equal(0);
+    expect(JSON.parse(out.split('\n')[0]!)).to.include({ action: 'token.reactivate', token_id: token.id });
+  });
+
+  describe('verify', () => {
+    let lines: string[];
+    let path: string;
+
+    beforeEach(async () => {
+      for (let n = 0; n < 7; n++) await daemon.manage('DELETE', `/manage/tokens/${token.id}`);
+      await copied(daemon);
+      path = changesFile(daemon);
+      lines = rawLines(path);
+      await daemon.stop();
+    });
+    afterEach(async () => {
+      daemon = await startDaemon();
+    });
+
+    const settings = (): Record<string, string> => ({
+      DATABASE_URL: daemon.databasePath,
+      AUDIT_LOG_FILE: path,
+      LLMP_OUTPUT: 'json',
+    });
+    const verified = async (...files: string[]) => {
+      const { exitCode, out } = await llmp(['audit', 'verify', ...files], { env: settings() });
+      const { verdict, line, at, anchors, torn } = JSON.parse(out) as Record<string, unknown>;
+      return { exitCode, verdict, line, at, anchors, torn };
+    };
+    const put = (changed: readonly string[]) => {
+      writeFileSync(path, changed.map((line) => `${line}\n`).join(''));
+    };
+    const WHOLE = { exitCode: 0, verdict: 'whole', line: null, at: null, anchors: 'anchored', torn: 0 };
+    const fault = (verdict: string, line: number, at: number | null) => ({
+      ...WHOLE,
+      exitCode: 9,
+      verdict,
+      line,
+      at,
+    });
+    const without = (index: number) => lines.filter((_, each) => each !== index);
+    const rechained = (from: readonly string[]) => rawTextOf(fieldsOf(Buffer.from(from.join('\n'))));
+    const rawTextOf = (fields: readonly string[]) =>
+      chained(fields, { line: 0, digest: '0'.repeat(64) })
+        .bytes.toString()
+        .trimEnd()
+        .split('\n');
+
+    it('N09: finds whole what is whole, over rotations and torn lines too', async () => {
+      expect(await verified()).to.deep.equal(WHOLE);
+      writeFileSync(
+        `${path}.2`,
+        lines
+          .slice(0, 3)
+          .map((line) => `${line}\n`)
+          .join(''),
+      );
+      writeFileSync(
+        `${path}-20261122`,
+        lines
+          .slice(3, 5)
+          .map((line) => `${line}\n`)
+          .join(''),
+      );
+      put(lines.slice(5));
+      expect(await verified()).to.deep.equal(WHOLE);
+      renameSync(path, join(daemon.dir, 'elsewhere'));
+      expect((await verified(`${path}-20261122`, `${path}.2`)).verdict).to.equal('whole');
+    });
+
+    it('N09: names a line that was changed, wherever it stands', async () => {
+      for (const index of [0, 4, 8]) {
+        put(lines.map((line, each) => (each === index ? line.replace('success', 'denied_') : line)));
+        expect(await verified()).to.deep.equal(fault('changed', index + 1, index + 1));
+      }
+      put(lines.map((line, each) => (each === 4 ? line.replace(/"prev":"../, '"prev":"zz') : line)));
+      expect(await verified()).to.deep.equal(fault('changed', 5, 5));
+      // The last one is proved by its anchor alone.
+      put(lines.map((line, each) => (each === 9 ? line.replace('success', 'denied_') : line)));
+      expect(await verified()).to.include({ exitCode: 9, verdict: 'rewritten' });
+    });
+
+    it('N09: names a line that was removed, and those in front', async () => {
+      put(without(4));
+      expect(await verified()).to.deep.equal(fault('removed', 5, 5));
+      put(lines.slice(2));
+      expect(await verified()).to.deep.equal(fault('removed', 1, 1));
+    });
+
+    it('N09: names a line that was inserted: one made up, one twice, and one that is none', async () => {
+      const [forged] = rawTextOf(['"action":"token.revoke"}']);
+      for (const foreign of [forged!, lines[1]!, 'nonsense', lines[4]!.replace('success', 'denied')]) {
+        put([...lines.slice(0, 4), foreign, ...lines.slice(4)]);
+        expect(await verified(), foreign).to.include({ exitCode: 9, verdict: 'inserted', at: 5 });
+      }
+    });
+
+    it('N09: names a line that was moved', async () => {
+      put([...lines.slice(0, 4), lines[5]!, lines[4]!, ...lines.slice(6)]);
+      expect(await verified()).to.deep.equal(fault('reordered', 6, 5));
+    });
+
+    it('N09: finds by its anchors that the end was cut off, and that all was made anew', async () => {
+      put(lines.slice(0, 7));
+      expect(await verified()).to.deep.equal(fault('cut_off', 8, null));
+      put(rechained(without(4)));
+      expect(await verified()).to.include({ exitCode: 9, verdict: 'cut_off' });
+      put(rechained([...without(4), lines[4]!]));
+      expect(await verified()).to.include({ exitCode: 9, verdict: 'rewritten' });
+    });
+
+    it('N09: tells of a torn line that was chained over, which is no fault', async () => {
+      put(lines);
+      writeFileSync(path, readFileSync(path, 'utf8') + lines[9]!.slice(0, 50));
+      daemon = await startDaemon({ dir: daemon.dir });
+      await daemon.createToken(project.id);
+      await allCopied(daemon);
+      await daemon.stop();
+      expect(await verified()).to.deep.equal({ ...WHOLE, torn: 1 });
+    });
+
+    it('says that without a database it is unanchored', async () => {
+      const env = { ...settings(), DATABASE_URL: join(daemon.dir, 'none.db') };
+      const { exitCode, out, err } = await llmp('audit verify', { env });
+      expect(exitCode).to.equal(0);
+      expect(JSON.parse(out)).to.include({ verdict: 'whole', anchors: 'unanchored' });
+      expect(err).to.include('unanchored');
+    });
+
+    it('runs beside a daemon, and says what is wrong in words', async () => {
+      daemon = await startDaemon({ dir: daemon.dir });
+      expect((await verified()).exitCode).to.equal(0);
+      put(without(4));
+      const { exitCode, err } = await llmp('audit verify -o table', { env: settings() });
+      expect({ exitCode, err }).to.deep.equal({ exitCode: 9, err: `llmp: line 5 (${path}:5) was removed\n` });
+      await daemon.stop();
+    });
+
+    it('is 4 when there is no such file', async () => {
+      expect((await llmp(`audit verify ${path}.7`, { env: settings() })).exitCode).to.equal(4);
+    });
+  });
+});

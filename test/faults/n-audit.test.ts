@@ -1,0 +1,345 @@
+import { expect } from 'chai';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, symlinkSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import { createLog } from '../../daemon/log.js';
+import { changesFile, copied, linesOf, pass, rawLines, usesFile, useLines } from '../support/audit-files.js';
+import { canary } from '../support/canaries.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { auditOf, bodyOf, problemOf, storedIn } from '../support/management.js';
+import { launchDaemon } from '../support/process.js';
+import { type Provider, startProvider } from '../support/provider.js';
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+
+interface Ready {
+  degraded: string[];
+}
+const degradedOf = async ({ url }: TestDaemon) => ((await (await fetch(`${url}/ready`)).json()) as Ready).degraded;
+
+describe('N: the audit files when they cannot be written', () => {
+  let provider: Provider;
+  let daemon: TestDaemon;
+  let dir: string;
+  let project: WireProject;
+  let token: WireTokenCreated;
+
+  before(async () => {
+    provider = await startProvider();
+  });
+  after(() => provider.stop());
+  beforeEach(() => {
+    dir = temporaryFolder();
+  });
+  afterEach(() => daemon.stop());
+
+  const start = async (env: Record<string, string> = {}) => {
+    daemon = await startDaemon({ upstream: provider.url, dir, env });
+    project = await daemon.createProject();
+    token = await daemon.createToken(project.id);
+  };
+  const use = async () => (await daemon.call(token.token)).status;
+
+  it('N01: with a full disk every change is refused with 503, and nothing is changed; all goes on when there is room again', async () => {
+    const path = join(dir, 'audit.log');
+    await start();
+    await copied(daemon);
+    renameSync(path, `${path}.1`);
+    symlinkSync('/dev/full', path);
+    // The one that finds out: it is in the database, and its copy late.
+    await daemon.createToken(project.id);
+    await eventually('the appender has found out', async () => (await degradedOf(daemon)).includes('audit_file'));
+    const before = await storedIn(daemon);
+    const changes: [string, string, object?][] = [
+      ['POST', '/manage/tokens', { project_id: project.id }],
+      ['DELETE', `/manage/tokens/${token.id}`],
+      ['PATCH', `/manage/tokens/${token.id}`, { is_active: false }],
+      ['POST', '/manage/projects', { name: 'Beta', api_key: canary('upstream') }],
+      ['PATCH', `/manage/projects/${project.id}`, { is_active: false }],
+      ['POST', `/manage/projects/${project.id}/tokens/revoke`],
+      ['POST', '/manage/cache/purge', { all: true }],
+      ['POST', '/manage/migrations/up'],
+    ];
+    for (const [method, target, body] of changes) {
+      const answer = await daemon.manage(method, target, body);
+      problemOf(answer, 503, 'unavailable');
+      expect(Number(answer.headers.get('retry-after'))).to.be.greaterThan(0);
+    }
+    expect(await storedIn(daemon)).to.deep.equal(before);
+    expect(await use()).to.equal(200);
+
+    unlinkSync(path);
+    await pass(daemon, 2);
+    await eventually('changes are made again', async () => (await degradedOf(daemon)).length === 0);
+    expect((await daemon.manage('DELETE', `/manage/tokens/${token.id}`)).status).to.equal(200);
+    const lines = await copied(daemon);
+    expect(lines.map(({ action }) => action)).to.deep.equal(['token.create', 'token.revoke']);
+    expect([...linesOf(`${path}.1`), ...lines].map(({ line }) => line)).to.deep.equal([1, 2, 3, 4]);
+  });
+
+  it('N01: a daemon starts with a folder it may not write to, refuses changes, and makes them as soon as it may', async function () {
+    const path = join(dir, 'file', 'audit.log');
+    execFileSync('touch', [join(dir, 'file')]); // A file where the folder should be.
+    daemon = await startDaemon({ upstream: provider.url, dir, env: { AUDIT_LOG_FILE: path, AUDIT_USE_LOG_FILE: '' } });
+    const draft = { name: 'Alpha', api_key: canary('upstream') };
+    problemOf(await daemon.manage('POST', '/manage/projects', draft), 503, 'unavailable');
+    unlinkSync(join(dir, 'file'));
+    await pass(daemon, 2);
+    await eventually('changes are made', async () => (await degradedOf(daemon)).length === 0);
+    await daemon.createProject();
+    expect(await copied(daemon, path)).to.have.length(1);
+  });
+
+  it('N02: uses go on while theirs cannot be written, it shows in /ready and in the status, and what waited is written', async () => {
+    const path = usesFile({ dir });
+    symlinkSync('/dev/full', path);
+    await start();
+    expect(await use()).to.equal(200);
+    await eventually('it is found out', async () => {
+      daemon.clock.advance(500);
+      return (await degradedOf(daemon)).includes('audit_file');
+    });
+    expect(await use()).to.equal(200);
+    const { status, failures } = daemon.daemon.auditFiles.status;
+    expect({ status, failures }).to.deep.equal({ status: 'failing', failures: 1 });
+    // A use log that fails keeps no change from being made.
+    await daemon.createToken(project.id);
+    unlinkSync(path);
+    await pass(daemon, 2);
+    expect((await useLines(daemon, 2)).map(({ line }) => line)).to.deep.equal([1, 2]);
+    expect(await degradedOf(daemon)).to.deep.equal([]);
+  });
+
+  it('N03: a disk that neither takes nor refuses keeps no request waiting, and after five seconds no change is made', async () => {
+    const path = join(dir, 'audit.log');
+    await start();
+    await copied(daemon);
+    renameSync(path, `${path}.1`);
+    execFileSync('mkfifo', [path]); // To open it waits for a reader that does not come.
+    await daemon.createToken(project.id);
+    await new Promise((resolve) => setImmediate(resolve));
+    const begun = performance.now();
+    expect(await use()).to.equal(200);
+    expect((await daemon.manage('GET', '/manage/tokens')).status).to.equal(200);
+    expect(performance.now() - begun).to.be.lessThan(5_000);
+    await pass(daemon, 8);
+    expect(await degradedOf(daemon)).to.deep.equal(['audit_file']);
+    problemOf(await daemon.manage('DELETE', `/manage/tokens/${token.id}`), 503, 'unavailable');
+    expect(await use()).to.equal(200);
+
+    unlinkWhileOpened(path);
+    await pass(daemon, 2);
+    await eventually('changes are made again', async () => {
+      daemon.clock.advance(1_000);
+      return (await degradedOf(daemon)).length === 0;
+    });
+    // The third went into the pipe, whose business it is from then on.
+    expect((await daemon.manage('DELETE', `/manage/tokens/${token.id}`)).status).to.equal(200);
+    expect((await copied(daemon)).map(({ line, action }) => [line, action])).to.deep.equal([[4, 'token.revoke']]);
+  });
+
+  /** Lets whoever waits for a reader go on, and puts nothing in the place of the pipe. */
+  function unlinkWhileOpened(path: string): void {
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    unlinkSync(path);
+    setTimeout(() => {
+      closeSync(reader);
+    }, 500);
+  }
+
+  it('N04: no record is lost, doubled or torn when the file is renamed or opened anew under load', async () => {
+    await start();
+    const path = changesFile(daemon);
+    const aside: string[] = [];
+    for (let round = 0; round < 4; round++) {
+      const creating = Promise.all(Array.from({ length: 10 }, () => daemon.createToken(project.id)));
+      await eventually('some are written', () => linesOf(path).length > 0);
+      aside.push(`${path}.${4 - round}`);
+      renameSync(path, aside.at(-1)!);
+      if (round % 2 === 0) daemon.daemon.auditFiles.reopen();
+      await creating;
+    }
+    await daemon.createToken(project.id);
+    await copied(daemon);
+    const all = [...aside, path].flatMap(linesOf);
+    const records = await auditOf(daemon);
+    expect(all.map(({ id }) => id)).to.deep.equal(records.map((record) => (record as unknown as { id: string }).id));
+    expect(all.map(({ line }) => line)).to.deep.equal(all.map((_, index) => index + 1));
+  });
+
+  it('N04: a line that is longer than a file may be is written, and so are those behind it', async () => {
+    await start({ AUDIT_USE_LOG_MAX_SIZE: '1KB' });
+    await (await daemon.call(token.token, `/v1/${'a'.repeat(3_000)}`)).arrayBuffer();
+    await useLines(daemon, 1);
+    expect(await use()).to.equal(200);
+    const [line] = await useLines(daemon, 1);
+    await eventually('the long one was put aside', () => {
+      daemon.clock.advance(500);
+      return existsSync(`${usesFile(daemon)}.1`);
+    });
+    expect(line).to.include({ action: 'token.use' });
+    expect(linesOf(`${usesFile(daemon)}.1`)[0]?.line).to.equal(1);
+    expect((await useLines(daemon, 1))[0]?.line).to.equal(2);
+  });
+
+  it('N06: what would forge a line or drive a terminal is escaped, in one line', async () => {
+    await start();
+    const reason = '\u202e"},{"level":"error"}';
+    const headers = { 'x-audit-reason': encodeURIComponent(reason) };
+    await daemon.manage('DELETE', `/manage/tokens/${token.id}`, undefined, headers);
+    const name = '\u202egro.live\u200f {"level":"error"}';
+    await daemon.createToken(project.id, { name });
+    const lines = await copied(daemon);
+    expect(lines.at(-1)?.details?.name).to.equal(name);
+    expect(lines.at(-2)?.reason).to.equal(reason);
+    expect(readFileSync(changesFile(daemon), 'utf8')).not.to.match(/[^\n\P{C}]|[\u2028\u2029]/u);
+    expect(rawLines(changesFile(daemon))).to.have.length(lines.length);
+  });
+
+  it('N07: every change and every refusal of one is exactly one record, the same in the database and in the file', async () => {
+    await start();
+    const at = { project: `/manage/projects/${project.id}`, token: `/manage/tokens/${token.id}` };
+    const nobody = { project: `/manage/projects/${UNKNOWN_ID}`, token: `/manage/tokens/${UNKNOWN_ID}` };
+    const key = canary('upstream');
+    const cases: [string, string, object | undefined, number, string, string][] = [
+      ['POST', '/manage/projects', { name: 'Beta', api_key: key }, 201, 'project.create', 'success'],
+      ['POST', '/manage/projects', { name: 'Beta', api_key: key }, 409, 'project.create', 'denied'],
+      ['PATCH', at.project, { name: 'Gamma' }, 200, 'project.update', 'success'],
+      ['PATCH', at.project, { name: 'Beta' }, 409, 'project.update', 'denied'],
+      ['PATCH', nobody.project, { name: 'Delta' }, 404, 'project.update', 'denied'],
+      ['DELETE', at.project, undefined, 405, 'project.delete_refused', 'denied'],
+      ['POST', '/manage/tokens', { project_id: project.id }, 201, 'token.create', 'success'],
+      ['POST', '/manage/tokens', { project_id: UNKNOWN_ID }, 404, 'token.create', 'denied'],
+      ['PATCH', at.token, { is_active: false }, 200, 'token.revoke', 'success'],
+      ['PATCH', at.token, { is_active: true }, 200, 'token.reactivate', 'success'],
+      ['DELETE', at.token, undefined, 200, 'token.revoke', 'success'],
+      ['DELETE', nobody.token, undefined, 404, 'token.revoke', 'denied'],
+      ['PATCH', nobody.token, { is_active: true }, 404, 'token.reactivate', 'denied'],
+      ['POST', `${at.project}/tokens/revoke`, undefined, 200, 'token.revoke_all', 'success'],
+      ['POST', `${nobody.project}/tokens/revoke`, undefined, 404, 'token.revoke_all', 'denied'],
+      ['POST', '/manage/cache/purge', { all: true }, 200, 'cache.purge', 'success'],
+      ['POST', '/manage/cache/purge', { project_id: UNKNOWN_ID }, 404, 'cache.purge', 'denied'],
+    ];
+    for (const [index, [method, path, body, status, action, outcome]] of cases.entries()) {
+      const headers = { 'x-request-id': `case-${index}`, 'x-llmp-actor': 'tui' };
+      const answer = await daemon.manage(method, path, body, headers);
+      expect(answer.status, `${method} ${path}`).to.equal(status);
+      const query = `/manage/audit?q=case-${index}`;
+      const records = (await bodyOf<WireAuditRecord[]>(daemon.manage('GET', query))).filter(
+        ({ request_id }) => request_id === `case-${index}`,
+      );
+      expect(records, query).to.have.length(1);
+      expect(records[0]).to.include({ action, outcome, actor: 'tui', client_ip: '127.0.0.1' });
+      const lines = (await copied(daemon)).filter(({ request_id }) => request_id === `case-${index}`);
+      expect(lines.map(({ id }) => id)).to.deep.equal([records[0]?.id]);
+    }
+  });
+
+  it('N08: refused logins, 401s and 429s are recorded: with the obfuscated id where one is known, summed up where not', async () => {
+    await start();
+    await daemon.manage('GET', '/manage/tokens', undefined, { authorization: 'Bearer wrong' });
+    await daemon.manage('DELETE', `/manage/tokens/${token.id}`);
+    await daemon.call(token.token);
+    const capped = await daemon.createToken(project.id, { max_requests: 1 });
+    await (await daemon.call(capped.token)).arrayBuffer();
+    await daemon.call(capped.token);
+    for (let n = 0; n < 50; n++) await fetch(`${daemon.url}/v1/models`);
+    await useLines(daemon, 3);
+    daemon.clock.advance(60_000);
+    const uses = await useLines(daemon, 4);
+    expect(
+      uses.map(({ outcome, obfuscated, count, details }) => [outcome, obfuscated, count, details?.code]),
+    ).to.deep.equal([
+      ['denied', token.obfuscated, null, 'unauthorized'],
+      ['success', capped.obfuscated, null, null],
+      ['denied', capped.obfuscated, null, 'request_limit_reached'],
+      ['denied', null, 50, 'unauthorized'],
+    ]);
+    const denied = (await copied(daemon)).filter(({ action }) => action === 'management.denied');
+    expect(denied.map(({ outcome, client_ip }) => [outcome, client_ip])).to.deep.equal([['denied', '127.0.0.1']]);
+    const all = readFileSync(usesFile(daemon), 'utf8') + readFileSync(changesFile(daemon), 'utf8');
+    expect(all).not.to.include(capped.token.slice(12, -5));
+  });
+});
+
+describe('N: the ends of a process', () => {
+  let provider: Provider;
+  before(async () => {
+    provider = await startProvider();
+  });
+  after(() => provider.stop());
+
+  for (const [what, signals] of [
+    ['SIGTERM', ['SIGTERM']],
+    ['a second SIGTERM, which waits for nothing', ['SIGTERM', 'SIGTERM']],
+  ] as const) {
+    it(`N05: after ${what} the last use and the last change are in their files`, async function () {
+      this.timeout(60_000);
+      const dir = temporaryFolder();
+      const launched = launchDaemon({
+        MANAGEMENT_TOKEN,
+        DATABASE_URL: join(dir, 'llmp.db'),
+        UPSTREAM_BASE_URL: provider.url,
+        SHUTDOWN_DELAY: signals.length > 1 ? '20s' : '0',
+      });
+      const url = await launched.listening;
+      const post = async <T>(path: string, body: object): Promise<T> => {
+        const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' };
+        const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+        return (await response.json()) as T;
+      };
+      const { id } = await post<WireProject>('/manage/projects', { name: 'Alpha', api_key: canary('upstream') });
+      const { token } = await post<WireTokenCreated>('/manage/tokens', { project_id: id });
+      await eventually('it has opened its files', () => existsSync(usesFile({ dir })));
+      for (let n = 0; n < 5; n++)
+        await (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${token}` } })).arrayBuffer();
+      for (const signal of signals) {
+        launched.child.kill(signal);
+        if (signals.length > 1) await new Promise((resolve) => setTimeout(resolve, 400));
+      }
+      await launched.exit;
+      expect(linesOf(usesFile({ dir })).map(({ line }) => line)).to.deep.equal([1, 2, 3, 4, 5]);
+      expect(linesOf(changesFile({ dir })).map(({ action }) => action)).to.deep.equal([
+        'project.create',
+        'token.create',
+      ]);
+    });
+  }
+});
+
+describe('N: the log in a flood', () => {
+  it('N10: of 100,000 errors that say the same some hundred are written, the others counted', async function () {
+    this.timeout(60_000);
+    const lines: string[] = [];
+    const { Writable } = await import('node:stream');
+    const stream = new Writable({
+      decodeStrings: false,
+      write(line: string, _encoding, done) {
+        lines.push(line);
+        done();
+      },
+    });
+    const log = createLog({ level: 'info', format: 'json', secrets: [], stream });
+    for (let n = 0; n < 100_000; n++) log.error('the database is away', { n });
+    log.info('something else');
+    await eventually('the count is told', () => lines.some((line) => line.includes('left out')));
+    expect(lines.length).to.be.lessThan(2_000);
+    const written = lines.filter((line) => line.includes('the database is away') && !line.includes('left out')).length;
+    const counts = lines
+      .filter((line) => line.includes('left out'))
+      .map((line) => (JSON.parse(line) as { count: number }).count);
+    expect(written + counts.reduce((sum, count) => sum + count, 0)).to.equal(100_000);
+    expect(lines.some((line) => line.includes('something else'))).to.equal(true);
+  });
+
+  it('N10: while nobody takes what is written no more than some megabytes wait', async function () {
+    this.timeout(60_000);
+    const { Writable } = await import('node:stream');
+    const stream = new Writable({ decodeStrings: false, write: () => undefined });
+    const log = createLog({ level: 'info', format: 'json', secrets: [], stream });
+    for (let n = 0; n < 100_000; n++) log.info(`message ${n}`, { text: 'x'.repeat(1_000) });
+    expect(stream.writableLength).to.be.lessThan(20_000_000);
+  });
+});
