@@ -13,8 +13,8 @@ export const SECTIONS: Readonly<Record<string, number>> = {
   I: 18,
   K: 20,
   L: 18,
-  O: 8,
   N: 10,
+  O: 8,
   S: 12,
 };
 
