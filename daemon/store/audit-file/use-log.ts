@@ -19,7 +19,7 @@ import { NotWritten } from './writing.js';
 const SLICE = 128;
 const WRITE_EVERY_MS = 500;
 const RETRY_MS = 1_000;
-const PIECE_BYTES = 256 * 1024;
+const PIECE_BYTES = 1024 * 1024; // Each costs a sync of the disk.
 const MOST_WAITING_BYTES = 32 * 1024 * 1024;
 const SUMMARY_EVERY_MS = 60_000;
 
