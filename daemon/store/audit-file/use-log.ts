@@ -218,6 +218,16 @@ export class UseLog {
     this.#chain = new Chain(head);
   }
 
+  /** Writes all there is now, what is only counted so far too. */
+  async flush(): Promise<void> {
+    await this.#writing;
+    this.#cancelWrite?.();
+    this.#cancelWrite = null;
+    this.#compose();
+    this.#summarise();
+    if (this.#options.file.whyFailing === null) await this.write();
+  }
+
   /** The process ends at once. */
   writeAtOnce(): void {
     this.#compose();
@@ -230,11 +240,7 @@ export class UseLog {
 
   /** Writes all there is, unless that cannot be done now. */
   async close(): Promise<void> {
-    await this.#writing;
     this.#isClosed = true;
-    this.#cancelWrite?.();
-    this.#compose();
-    this.#summarise();
-    if (this.#options.file.whyFailing === null) await this.write();
+    await this.flush();
   }
 }

@@ -290,7 +290,7 @@ export class Stage {
       return busy.length === 0;
     });
     await daemon.admission.between(() => Promise.resolve());
-    await daemon.usage.flush();
+    await Promise.all([daemon.usage.flush(), daemon.auditFiles.useLog?.flush()]);
     await eventually('I7: no timer is left', () => this.daemon.clock.pending <= this.#timersBefore);
   }
 
