@@ -225,7 +225,7 @@ describe('H: who may pass', () => {
     };
     for (const [what, write] of Object.entries(ALIKE)) {
       it(`H09 is refused without asking the database: a credential ${what}`, async () => {
-        const before = statements();
+        const before = await stage.databaseAtRest();
         expect(await bytesFor(`Bearer ${write(stage.secret)}`)).to.equal(await bare());
         expect(statements(), 'statements').to.equal(before);
         const managed = await bytesFor(`Bearer ${write(MANAGEMENT_TOKEN)}`, {}, 'GET /manage/projects');
@@ -257,7 +257,7 @@ describe('H: who may pass', () => {
     it('H11 cost one look-up each, however often they are tried', async () => {
       const client = await stage.client();
       const MANY = 100;
-      const before = statements();
+      const before = await stage.databaseAtRest();
       for (let i = 0; i < MANY; i++) {
         client.send(head('GET /v1/models', mintSecret()).repeat(4));
         for (let tries = 0; tries < 4; tries++) expectRefusal(await client.answer(), UNAUTHORIZED);

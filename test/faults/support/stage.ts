@@ -235,6 +235,19 @@ export class Stage {
     return eventually(`${requests} requests in flight`, () => this.daemon.daemon.admission.size.inFlight === requests);
   }
 
+  /** Waits until nobody asks the database anything: records are written and copied behind the answers. @returns statements so far. */
+  async databaseAtRest(): Promise<number> {
+    const { usage, auditFiles, stores } = this.daemon.daemon;
+    await Promise.all([usage.flush(), auditFiles.useLog?.flush()]);
+    let [statements, looks] = [-1, 0];
+    await eventually('the database is at rest', () => {
+      looks = stores.database.statements === statements ? looks + 1 : 0;
+      ({ statements } = stores.database);
+      return looks >= 5;
+    });
+    return statements;
+  }
+
   /** Waits until the daemon has seen every client, and let go of it. */
   async allGone(): Promise<void> {
     await eventually('the daemon has seen every client', () => this.#isServedToAll());
