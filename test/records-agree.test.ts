@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RequestEnded } from '../daemon/core/events.js';
-import type { RequestEventJson } from '../daemon/store/event-json.js';
+import type { EventJson } from '../daemon/store/event-json.js';
 import { eventually } from './support/eventually.js';
 import { json } from './support/provider.js';
 import { head } from './support/raw.js';
@@ -94,8 +94,8 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
   it('an event is published for each request whose token is known, and says what became of it', async () => {
     const entries = await redis.client.xrange('llmp:events', '-', '+');
     const events = entries
-      .map(([, fields]) => JSON.parse(fields[1] ?? '') as RequestEventJson)
-      .filter(({ kind }) => kind === 'request.completed');
+      .map(([, fields]) => JSON.parse(fields[1] ?? '') as EventJson)
+      .filter((event) => event.kind === 'request.completed');
     expect(events.map((it) => [it.request_id, it.status, it.code, it.outcome, it.cache])).to.have.deep.members(
       known.map(facts),
     );

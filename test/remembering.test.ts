@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { mintSecret } from '../daemon/core/token.js';
+import { databaseAtRest } from './support/at-rest.js';
 import { TestClock } from './support/clock.js';
 import { startDaemon, type TestDaemon } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
@@ -43,7 +44,7 @@ describe('a token that was seen before', () => {
     it('an unlimited one costs no statement at all until the next tick', async () => {
       const token = await daemon.createToken((await daemon.createProject()).id);
       expect(await statusOfCall(token.token)).to.equal(200);
-      const before = statements();
+      const before = await databaseAtRest(daemon.daemon);
       for (let n = 0; n < 50; n++) expect(await statusOfCall(token.token)).to.equal(200);
       expect(statements() - before).to.equal(0);
     });
@@ -53,7 +54,7 @@ describe('a token that was seen before', () => {
       const costs: number[] = [];
       for (const requests of [1, 40]) {
         for (let n = 0; n < requests; n++) await statusOfCall(token.token);
-        const before = statements();
+        const before = await databaseAtRest(daemon.daemon);
         await tick();
         costs.push(statements() - before);
       }
@@ -64,7 +65,7 @@ describe('a token that was seen before', () => {
     it('a capped one draws from its lease', async () => {
       const token = await daemon.createToken((await daemon.createProject()).id, { max_requests: 100_000 });
       await statusOfCall(token.token); // Takes a lease of 256.
-      const before = statements();
+      const before = await databaseAtRest(daemon.daemon);
       for (let n = 0; n < 100; n++) expect(await statusOfCall(token.token)).to.equal(200);
       expect(statements() - before).to.equal(0);
     });
@@ -73,7 +74,7 @@ describe('a token that was seen before', () => {
       const token = await daemon.createToken((await daemon.createProject()).id, { max_requests: 1 });
       expect(await statusOfCall(token.token)).to.equal(200);
       expect(await statusOfCall(token.token)).to.equal(429);
-      const before = statements();
+      const before = await databaseAtRest(daemon.daemon);
       for (let n = 0; n < 20; n++) expect(await statusOfCall(token.token)).to.equal(429);
       expect(statements() - before).to.equal(0);
     });
@@ -82,7 +83,7 @@ describe('a token that was seen before', () => {
       const unknown = mintSecret();
       const mistyped = `${unknown.slice(0, -1)}${unknown.endsWith('a') ? 'b' : 'a'}`;
       expect(await statusOfCall(unknown)).to.equal(401);
-      const before = statements();
+      const before = await databaseAtRest(daemon.daemon);
       for (let n = 0; n < 20; n++) expect(await statusOfCall(unknown)).to.equal(401);
       expect(await statusOfCall(mistyped)).to.equal(401);
       expect(statements() - before).to.equal(0);
@@ -93,7 +94,7 @@ describe('a token that was seen before', () => {
       const dir = daemon.dir;
       await daemon.stop();
       daemon = await startDaemon({ upstream: provider.url, clock, dir });
-      const before = statements();
+      const before = await databaseAtRest(daemon.daemon);
       await Promise.all(Array.from({ length: 50 }, () => statusOfCall(token.token)));
       expect(statements() - before).to.equal(1);
     });
@@ -104,7 +105,7 @@ describe('a token that was seen before', () => {
     expect(await statusOfCall(token.token)).to.equal(200);
     await tick();
     clock.advance(30_000);
-    const before = statements();
+    const before = await databaseAtRest(daemon.daemon);
     expect(await statusOfCall(token.token)).to.equal(200);
     expect(statements() - before).to.equal(1);
   });

@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import type { Environment } from '../../../config/settings.js';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
+import { databaseAtRest } from '../../support/at-rest.js';
 import { isProxied } from '../../../daemon/http/proxy.js';
 import type { Certificate } from '../../support/certificates.js';
 import { isHandshake } from '../../../daemon/http/handshake.js';
@@ -235,17 +236,9 @@ export class Stage {
     return eventually(`${requests} requests in flight`, () => this.daemon.daemon.admission.size.inFlight === requests);
   }
 
-  /** Waits until nobody asks the database anything: records are written and copied behind the answers. @returns statements so far. */
-  async databaseAtRest(): Promise<number> {
-    const { usage, auditFiles, stores } = this.daemon.daemon;
-    await Promise.all([usage.flush(), auditFiles.useLog?.flush()]);
-    let [statements, looks] = [-1, 0];
-    await eventually('the database is at rest', () => {
-      looks = stores.database.statements === statements ? looks + 1 : 0;
-      ({ statements } = stores.database);
-      return looks >= 5;
-    });
-    return statements;
+  /** @see databaseAtRest */
+  databaseAtRest(): Promise<number> {
+    return databaseAtRest(this.daemon.daemon);
   }
 
   /** Waits until the daemon has seen every client, and let go of it. */
