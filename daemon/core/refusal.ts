@@ -119,7 +119,7 @@ export function checkChangeable(store: Pick<RecordStore, 'checkChangeable'>): vo
   try {
     store.checkChangeable();
   } catch (error) {
-    throw unavailable(error);
+    throw error instanceof StoreUnavailable ? unavailable(error) : error;
   }
 }
 

@@ -60,7 +60,11 @@ export class Instance {
     this.admission = new Admission({ lookup: tables, ledger: tables, clock, log: silent, instanceId, staleLimitMs: 0 });
     this.cache = new ResponseCache({ store: this.store, clock, live });
     const sink = new AuditSink();
-    const records = { project: () => Promise.resolve({}), change: sink.change.bind(sink) } as unknown as RecordStore;
+    const records = {
+      project: () => Promise.resolve({}),
+      change: sink.change.bind(sink),
+      checkChangeable: () => undefined,
+    } as unknown as RecordStore;
     this.upkeep = new CacheUpkeep({ cache: this.cache, records, clock, log: silent });
     const proxy = createProxy({
       admission: this.admission,
