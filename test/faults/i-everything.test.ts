@@ -164,7 +164,7 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
     expect(secretsIn(text), `secrets in ${what}`).to.deep.equal([]);
   };
 
-  it('I01 the events that lie in Redis, with bodies, hold no secret, nor does anything else there', async () => {
+  it('I01 I13 the events that lie in Redis, with bodies, hold no secret, nor does anything else there', async () => {
     await eventually('the last event is published', async () =>
       (await inRedis()).includes('"status":401,"code":"unauthorized"'),
     );
@@ -195,7 +195,7 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
     for (const name of ['llmp.db', 'llmp.db-wal', 'llmp.db-shm']) expect(secretsIn(read(name)), name).to.deep.equal([]);
   });
 
-  it('I01 no answer of the management API, no metric and no log line holds one', async () => {
+  it('I01 I14 no answer of the management API, no metric and no log line holds one', async () => {
     for (const path of [
       '/manage/audit',
       '/manage/usage?by=token,model',
@@ -205,7 +205,10 @@ describe(`I: everything switched on${WITHOUT_REDIS}`, function () {
     ]) {
       await manage('GET', path);
     }
-    await ask('/metrics');
+    const { answer: metrics } = await ask('/metrics');
+    for (const told of [token.id, token.project_id, token.obfuscated, '/v1/', '127.0.0.1']) {
+      expect(metrics, 'metrics').not.to.include(told);
+    }
     expectClean('answers', answers.join('\n'), 'llmp_requests_total');
     expectClean('the log', daemon.logged.join('\n') + daemon.printed.stderr, 'request ended');
   });
