@@ -46,6 +46,7 @@ describe('E: time that is up just as something happens', () => {
       await eventually('it is at the upstream', () => stage.upstream.exchanges.length > turns);
       const exchange = stage.upstream.exchanges[turns]!;
       await eventually('it is as far as it should be', () => isReady(exchange));
+      for (let i = 0; i < 5; i++) await turn(); // The daemon is to be done with sending, and to wait for what comes.
       await strike(exchange, client, turns);
       results.add(await onlyAnswer(client));
       client.destroy();
