@@ -9,6 +9,7 @@
  * as large, so that one that chokes on a single event is found out. An event that fails alone although others are delivered is
  * blamed too.
  */
+import { setMaxListeners } from 'node:events';
 import type { Clock, Log } from '../core/ports.js';
 import { type Backend, Unauthorized, type Verdict } from './backend.js';
 import { countOf, type Held, type InHand } from './in-hand.js';
@@ -43,6 +44,7 @@ export class Deliverer {
   constructor(options: DelivererOptions) {
     this.#options = options;
     this.#mostAtOnce = options.backend.batch.mostEvents;
+    setMaxListeners(0, this.#abort.signal); // Each delivery under way listens: Node would take them for a leak.
   }
 
   start(): void {
