@@ -19,6 +19,7 @@ import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
 import { HourlyUsage } from './core/usage.js';
 import { drain } from './drain.js';
+import { Afterwards } from './http/afterwards.js';
 import { createApp } from './http/app.js';
 import { addressesBehind } from './http/client-address.js';
 import { EventStreams } from './http/event-stream.js';
@@ -58,6 +59,7 @@ export interface Daemon {
   shared: SharedStores;
   auditFiles: AuditFiles;
   admission: Admission;
+  afterwards: Afterwards;
   streams: EventStreams;
   usage: HourlyUsage;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
@@ -159,6 +161,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
     shared: shared.rateWindows,
   });
+  const afterwards = new Afterwards();
   const addressOf = addressesBehind(settings.trustedProxies);
   const loopMark = `llmp-${instanceId.slice(0, 8)}`;
   const proxy = createProxy({
@@ -172,6 +175,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     live,
     isServing,
     loopMark,
+    afterwards,
     onEnded,
   });
   const forward = upgradesAt(settings.upstreamBaseUrl);
@@ -185,6 +189,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     live,
     isServing,
     loopMark,
+    afterwards,
     onEnded,
   });
   const metrics = settings.metricsEnabled
@@ -279,6 +284,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     if (readiness.isDatabaseReady) await admission.retire();
     await forwarder.close();
     await attempts.close();
+    afterwards.settle();
     await contents.settled();
     await usage.close();
     await auditFiles.close();
@@ -324,6 +330,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     shared,
     auditFiles,
     admission,
+    afterwards,
     streams,
     usage,
     apply(next) {

@@ -101,7 +101,8 @@ async function serve(read: () => Loaded): Promise<number> {
 }
 
 /** The last moment of the process, however it came to it. */
-function endAtOnce({ auditFiles }: Daemon): void {
+function endAtOnce({ afterwards, auditFiles }: Daemon): void {
+  afterwards.settle();
   auditFiles.writeAtOnce();
   // Node waits for its threads, and one of them for a disk that does not answer.
   if (auditFiles.isHung) process.kill(process.pid, 'SIGKILL');

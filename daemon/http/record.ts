@@ -7,6 +7,7 @@ import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } 
 import { withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
 import type { KnownSubject, Refusal } from '../core/refusal.js';
+import type { Afterwards, Over } from './afterwards.js';
 import type { AddressOf } from './client-address.js';
 import { requestIdOf } from './credentials.js';
 import type { RequestFields } from './fields.js';
@@ -20,12 +21,13 @@ export interface RecordOptions {
   admission: Pick<Admission, 'finish'>;
   addressOf: AddressOf;
   clock: Clock;
+  afterwards: Afterwards;
   /** `cause` is what lies behind a failure, for the log. */
   onEnded: (ended: RequestEnded, cause: unknown) => void;
 }
 
 /** What becomes of a request on /v1, noted while it lasts and told once, when it is over. */
-export class RequestRecord {
+export class RequestRecord implements Over {
   readonly startedAtMs: number;
   pass: Pass | null = null;
   /** Of the answer that goes out. */
@@ -47,6 +49,9 @@ export class RequestRecord {
   #subject: KnownSubject | null = null;
   #clientIp: string | null = null;
   #code: string | null = null;
+  /** Monotonic, and since the epoch. */
+  #endedAtMs = 0;
+  #timeMs = 0;
   #requestId: string | null = null;
 
   constructor(
@@ -84,12 +89,20 @@ export class RequestRecord {
     this.outcome ??= (this.status ?? 0) >= 500 ? 'upstream_error' : 'ok';
   }
 
-  /** The request is over. Once. What its answer says may have to be decoded first, and is told when that is done. */
+  /** The request is over. Once. It is told of soon. */
   end(): void {
+    const { options, pass } = this;
+    if (pass) options.admission.finish(pass);
+    this.#endedAtMs = options.clock.monotonic();
+    this.#timeMs = options.clock.now();
+    options.afterwards.add(this);
+  }
+
+  /** What its answer says may have to be decoded first, and is told when that is done. */
+  tell(): void {
     const { pass, content } = this;
-    if (pass) this.options.admission.finish(pass);
     const ended = this.#ended();
-    const tell = (facts: ContentFacts) => {
+    const telling = (facts: ContentFacts) => {
       ended.model = facts.model;
       ended.usage = facts.usage;
       ended.requestBody = facts.requestBody;
@@ -100,16 +113,16 @@ export class RequestRecord {
       requestType: () => this.req.headers['content-type'],
       upstreamKey: pass?.upstreamKey ?? null,
     });
-    if (facts instanceof Promise) content?.toldLater(facts.then(tell));
-    else tell(facts ?? NO_CONTENT_FACTS);
+    if (facts instanceof Promise) content?.toldLater(facts.then(telling));
+    else telling(facts ?? NO_CONTENT_FACTS);
   }
 
   #ended(): RequestEnded {
-    const { pass, req, options, startedAtMs, forwardedAtMs, answeredAtMs } = this;
+    const { pass, req, startedAtMs, forwardedAtMs, answeredAtMs } = this;
     const subject = pass ?? this.#subject;
     return {
       requestId: this.requestId,
-      timeMs: options.clock.now(),
+      timeMs: this.#timeMs,
       projectId: subject?.projectId ?? null,
       tokenId: subject?.tokenId ?? null,
       obfuscated: subject?.obfuscated ?? null,
@@ -120,7 +133,7 @@ export class RequestRecord {
       code: this.#code,
       outcome: this.outcome ?? 'client_closed',
       cache: this.isHit ? 'hit' : 'miss',
-      durationMs: options.clock.monotonic() - startedAtMs,
+      durationMs: this.#endedAtMs - startedAtMs,
       upstreamMs: forwardedAtMs === null || answeredAtMs === null ? null : answeredAtMs - forwardedAtMs,
       firstByteMs: answeredAtMs === null ? null : answeredAtMs - startedAtMs,
       bytesIn: this.bytesIn,

@@ -7,6 +7,7 @@ import { ContentReaders } from '../../../daemon/core/content/reader.js';
 import { CacheUpkeep } from '../../../daemon/core/cache-upkeep.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
+import { Afterwards } from '../../../daemon/http/afterwards.js';
 import { createProxy } from '../../../daemon/http/proxy.js';
 import { MANAGEMENT_TOKEN } from '../daemon.js';
 import type { TestClock } from '../clock.js';
@@ -77,6 +78,7 @@ export class Instance {
       live,
       isServing: () => true,
       loopMark: instanceId,
+      afterwards: new Afterwards(),
       onEnded: (ended) => this.ended.push(ended),
     });
     this.server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
