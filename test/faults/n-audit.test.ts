@@ -9,7 +9,7 @@ import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf, bodyOf, problemOf, storedIn } from '../support/management.js';
-import { launchDaemon } from '../support/process.js';
+import { type DaemonProcess, launchDaemon } from '../support/process.js';
 import { type Provider, startProvider } from '../support/provider.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -264,42 +264,58 @@ describe('N: the audit files when they cannot be written', () => {
   });
 });
 
-describe('N: the ends of a process', () => {
+describe('N: the ends of a process', function () {
+  this.timeout(60_000);
   let provider: Provider;
+  let dir: string;
+  let launched: DaemonProcess;
+
   before(async () => {
     provider = await startProvider();
   });
   after(() => provider.stop());
+  beforeEach(() => {
+    dir = temporaryFolder();
+  });
+  afterEach(() => launched.kill());
+
+  /** A daemon in a process of its own, and a token of it. */
+  async function launch(env: Record<string, string>, nodeOptions: readonly string[] = []) {
+    launched = launchDaemon(
+      { MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db'), UPSTREAM_BASE_URL: provider.url, ...env },
+      { nodeOptions },
+    );
+    const url = await launched.listening;
+    const post = async <T>(path: string, body: object): Promise<T> => {
+      const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' };
+      const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+      return (await response.json()) as T;
+    };
+    const { id } = await post<WireProject>('/manage/projects', { name: 'Alpha', api_key: canary('upstream') });
+    const createToken = () => post<WireTokenCreated>('/manage/tokens', { project_id: id });
+    const { token } = await createToken();
+    await eventually('it has opened its files', () => existsSync(usesFile({ dir })));
+    /** @returns the id of the request, once all of the answer is there. */
+    const use = async (path = '/v1/models') => {
+      const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
+      await response.arrayBuffer();
+      return response.headers.get('x-request-id');
+    };
+    return { ...launched, createToken, use };
+  }
 
   for (const [what, signals] of [
     ['SIGTERM', ['SIGTERM']],
     ['a second SIGTERM, which waits for nothing', ['SIGTERM', 'SIGTERM']],
   ] as const) {
-    it(`N05: after ${what} the last use and the last change are in their files`, async function () {
-      this.timeout(60_000);
-      const dir = temporaryFolder();
-      const launched = launchDaemon({
-        MANAGEMENT_TOKEN,
-        DATABASE_URL: join(dir, 'llmp.db'),
-        UPSTREAM_BASE_URL: provider.url,
-        SHUTDOWN_DELAY: signals.length > 1 ? '20s' : '0',
-      });
-      const url = await launched.listening;
-      const post = async <T>(path: string, body: object): Promise<T> => {
-        const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' };
-        const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-        return (await response.json()) as T;
-      };
-      const { id } = await post<WireProject>('/manage/projects', { name: 'Alpha', api_key: canary('upstream') });
-      const { token } = await post<WireTokenCreated>('/manage/tokens', { project_id: id });
-      await eventually('it has opened its files', () => existsSync(usesFile({ dir })));
-      for (let n = 0; n < 5; n++)
-        await (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${token}` } })).arrayBuffer();
+    it(`N05: after ${what} the last use and the last change are in their files`, async () => {
+      const { child, exit, use } = await launch({ SHUTDOWN_DELAY: signals.length > 1 ? '20s' : '0' });
+      for (let n = 0; n < 5; n++) await use();
       for (const signal of signals) {
-        launched.child.kill(signal);
+        child.kill(signal);
         if (signals.length > 1) await new Promise((resolve) => setTimeout(resolve, 400));
       }
-      await launched.exit;
+      await exit;
       expect(linesOf(usesFile({ dir })).map(({ line }) => line)).to.deep.equal([1, 2, 3, 4, 5]);
       expect(linesOf(changesFile({ dir })).map(({ action }) => action)).to.deep.equal([
         'project.create',
@@ -307,6 +323,93 @@ describe('N: the ends of a process', () => {
       ]);
     });
   }
+
+  // What is wrong in a daemon nobody knows beforehand: a file that it does not ship has something go wrong in it.
+  const atSignal = (what: string) => [
+    `--import=data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${what} });`)}`,
+  ];
+  const THROWN = "throw new Error('nobody caught this');";
+  const REJECTED = "void Promise.reject(new Error('nobody caught this'));";
+
+  const expectWhole = (path: string) => {
+    expect(readFileSync(path, 'utf8')).to.match(/\n$/, 'its last line is whole');
+    const lines = linesOf(path);
+    expect(lines.map(({ line }) => line)).to.deep.equal(lines.map((_, index) => index + 1));
+    return lines;
+  };
+
+  /** Goes on with `call` as long as there is a daemon. @returns what it said. */
+  async function untilGone<T>(call: () => Promise<T>): Promise<T[]> {
+    const said: T[] = [];
+    try {
+      for (;;) said.push(await call());
+    } catch {
+      return said;
+    }
+  }
+
+  for (const [what, goesWrong] of [
+    ['an exception', THROWN],
+    ['a rejection', REJECTED],
+  ] as const) {
+    it(`N05: ${what} that nobody caught ends the daemon with 1 when what is in flight is over, and each use and change it answered is on record once`, async () => {
+      const { child, exit, logged, printed, createToken, use } = await launch(
+        { SHUTDOWN_DELAY: '0' },
+        atSignal(goesWrong),
+      );
+      let finish: () => void = () => undefined;
+      const isAsked = new Promise<void>((resolve) => {
+        provider.answer = (_req, res, { url }) => {
+          if (url !== '/v1/slow') {
+            res.end('done');
+            return;
+          }
+          finish = () => res.end('done');
+          resolve();
+        };
+      });
+      const slow = use('/v1/slow');
+      await isAsked;
+      const uses = Array.from({ length: 8 }, () => untilGone(() => use()));
+      const changes = untilGone(createToken);
+      await eventually('uses and changes are recorded', () =>
+        [usesFile({ dir }), changesFile({ dir })].every((path) => linesOf(path).length > 5),
+      );
+      child.kill('SIGUSR2');
+      await eventually('it is about to end', () => logged.some((line) => line.includes('"draining"')));
+      finish();
+      expect(await exit).to.equal(1);
+      expect(logged.filter((line) => line.includes('nobody caught this'))).to.have.length(1);
+      expect(logged.at(-1)).to.include('"stopped"');
+      expect(printed.stderr).to.equal('');
+
+      const used = [await slow, ...(await Promise.all(uses)).flat()];
+      const useIds = expectWhole(usesFile({ dir })).map(({ request_id }) => request_id);
+      expect(new Set(useIds).size).to.equal(useIds.length);
+      expect(useIds).to.include.members(used);
+      const created = (await changes).map(({ id }) => id);
+      const createdIds = expectWhole(changesFile({ dir })).map(({ token_id }) => token_id);
+      expect(new Set(createdIds).size).to.equal(createdIds.length);
+      expect(createdIds).to.include.members(created);
+    });
+  }
+
+  it('N05: a second exception while it ends waits for nothing, and loses no use and no change either', async () => {
+    const { child, exit, logged, createToken, use } = await launch({ SHUTDOWN_DELAY: '20s' }, atSignal(THROWN));
+    child.kill('SIGUSR2');
+    await eventually('it is about to end', () => logged.some((line) => line.includes('"draining"')));
+    const used = await Promise.all(Array.from({ length: 5 }, () => use()));
+    const { id } = await createToken();
+    child.kill('SIGUSR2');
+    expect(await exit).to.equal(1);
+    expect(expectWhole(usesFile({ dir })).map(({ request_id }) => request_id)).to.have.members(used);
+    // What its copy in the file may lack still, the database has: the next daemon goes on from there.
+    const next = await startDaemon({ upstream: provider.url, dir });
+    const lines = await copied(next);
+    await next.stop();
+    expect(lines.map(({ action }) => action)).to.deep.equal(['project.create', 'token.create', 'token.create']);
+    expect(lines.at(-1)).to.include({ line: 3, token_id: id });
+  });
 });
 
 describe('N: the log in a flood', () => {
