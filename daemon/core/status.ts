@@ -23,6 +23,8 @@ export interface AuditStatus {
   /** Since this instance started, as the next. */
   records: number;
   failures: number;
+  /** Lines of uses there was no room for while their file took none. */
+  usesDropped: number;
 }
 
 /** Of one instance, all that a dashboard shows of it at a glance. */

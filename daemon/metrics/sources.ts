@@ -37,6 +37,11 @@ export function addSources(families: Families, { inFlight, admission, rateLimits
     'Writes that an audit file did not take.',
     () => audit().failures,
   );
+  families.counter(
+    'llmp_audit_use_lines_dropped_total',
+    'Lines of uses there was no room for while their audit file took none.',
+    () => audit().usesDropped,
+  );
   families.gauge('llmp_audit_failing', '1 while an audit file cannot be written.', () =>
     Number(audit().status === 'failing'),
   );

@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.js';
 import { auditOf, bodyOf, problemOf, storedIn } from '../support/management.js';
 import { type DaemonProcess, launchDaemon } from '../support/process.js';
 import { type Provider, startProvider } from '../support/provider.js';
+import { scraped, sumOf } from '../support/scrape.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
@@ -110,6 +111,35 @@ describe('N: the audit files when they cannot be written', () => {
     await pass(daemon, 2);
     expect((await useLines(daemon, 2)).map(({ line }) => line)).to.deep.equal([1, 2]);
     expect(await degradedOf(daemon)).to.deep.equal([]);
+  });
+
+  it('N02: what there is no room for while uses cannot be written is dropped and counted, and the rest is written whole', async () => {
+    const path = usesFile({ dir });
+    symlinkSync('/dev/full', path);
+    await start({ ENABLE_METRICS: 'true' });
+    await (await daemon.call(token.token)).arrayBuffer();
+    await eventually('it is over', () => daemon.ended.length === 1);
+    const { auditFiles } = daemon.daemon;
+    const long = { ...daemon.ended[0]!, path: `/v1/${'a'.repeat(1_000_000)}` };
+    for (let n = 0; n < 40; n++) auditFiles.keep(long);
+    await pass(daemon, 2);
+    const droppedOf = async () => sumOf(await scraped(`${daemon.url}/metrics`), 'llmp_audit_use_lines_dropped_total');
+    const dropped = await droppedOf();
+    expect(dropped).to.be.within(6, 10);
+    expect(auditFiles.useLog?.waitingBytes).to.be.at.most(32 * 1024 * 1024);
+    unlinkSync(path);
+    await eventually('all is written', () => {
+      daemon.clock.advance(1_000);
+      return auditFiles.useLog?.waitingBytes === 0;
+    });
+    const lines = linesOf(path);
+    expect(lines).to.have.length(41 - dropped);
+    expect(lines.map(({ line }) => line)).to.deep.equal(lines.map((_, index) => index + 1));
+    await eventually('it is told of', () =>
+      daemon.logged.some((line) => line.includes('are missing in the audit file')),
+    );
+    expect(daemon.logged.find((line) => line.includes('are missing in'))).to.include(`"lines":${dropped}`);
+    expect(await droppedOf()).to.equal(dropped);
   });
 
   it('N03: a disk that neither takes nor refuses keeps no request waiting, and after five seconds no change is made', async () => {

@@ -29,7 +29,7 @@ function metricsAlone(): Metrics {
       size: () => Promise.resolve({ entries: 0, bytes: 0 }),
     },
     bus: { counts: { published: 0, dropped: 0, failed: 0, buffered: 0, lag: 0, trimmedUnread: 0 } },
-    audit: () => ({ status: 'ok', records: 0, failures: 0 }),
+    audit: () => ({ status: 'ok', records: 0, failures: 0, usesDropped: 0 }),
   });
 }
 

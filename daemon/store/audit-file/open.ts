@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { type Settings, SettingsError } from '../../../config/settings.js';
 import type { RequestEnded } from '../../core/events.js';
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
+import type { AuditStatus } from '../../core/status.js';
 import { PathInUse } from '../lock.js';
 import { Anchoring } from './anchoring.js';
 import { AuditFile, HUNG_MS } from './audit-file.js';
@@ -36,7 +37,7 @@ export interface AuditFiles {
   /** Whether a file cannot be written. */
   readonly isFailing: boolean;
   /** Of both files, since the start. */
-  readonly status: { status: 'ok' | 'failing' | 'off'; records: number; failures: number };
+  readonly status: AuditStatus;
   /** Whether a call is under way that may never return. */
   readonly isHung: boolean;
   /** The process ends at once: what is not written yet is, without waiting. */
@@ -93,8 +94,8 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
     },
     get status() {
       const sum = (of: 'lines' | 'failures') => files.reduce((all, { file }) => all + file[of], 0);
-      const status = files.length === 0 ? 'off' : isFailing() ? 'failing' : 'ok';
-      return { status, records: sum('lines'), failures: sum('failures') } as const;
+      const status: AuditStatus['status'] = files.length === 0 ? 'off' : isFailing() ? 'failing' : 'ok';
+      return { status, records: sum('lines'), failures: sum('failures'), usesDropped: useLog?.dropped ?? 0 };
     },
     get isHung() {
       return files.some(({ file }) => file.isHung);
