@@ -67,12 +67,12 @@ const MARKED = ['action', 'actor', 'outcome', 'project_id', 'token_id'];
 const SEARCHED = ['project_id', 'token_id', 'obfuscated', 'request_id', 'client_ip', 'reason', 'details'];
 
 function wordsOf(record: RecordBefore): string {
-  const marks = MARKED.map((name) => `x${name.replace('_id', '')}${String(record[name] ?? '')}`);
+  const marks = MARKED.map((name) => name.replace('_id', '') + String(record[name] ?? ''));
   const text = SEARCHED.map((name) => record[name] ?? '').join(' ');
   const words =
     text
       .normalize('NFKC')
       .toLowerCase()
       .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
-  return [...marks.map((mark) => mark.replace(/[^a-z0-9]/g, '')), ...new Set(words)].join(' ');
+  return [...marks.map((mark) => `→${mark.replace(/[^a-z0-9]/g, '')}`), ...new Set(words)].join(' ');
 }

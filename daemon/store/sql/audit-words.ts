@@ -3,8 +3,8 @@
  *
  * SQLite's full-text index says which records hold a word, in their order, so that a page of any filter is read off it
  * whatever the filter lets through: neither are a million records looked at nor are those found collected and sorted. What a
- * record is about (action, actor, outcome, project, token) stands in it as a word of its own, which nobody's text
- * can hold with its mark in front by chance. Only SQLite understands this.
+ * record is about (action, actor, outcome, project, token) stands in it as a word of its own, which begins with a sign that
+ * no word of a text has: so neither does a search find it, nor can a text pass for it. Only SQLite understands this.
  *
  * A record's row number there is its place: the time, and behind it the last 20 bits of its number.
  */
@@ -48,7 +48,9 @@ function textsIn(value: unknown): string[] {
 
 type Marked = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId'>;
 
-const mark = (name: string, value: string) => `x${name}${value.replace(/[^a-z0-9]/g, '')}`;
+// Neither a letter nor a digit, yet beyond ASCII, where the index splits nothing.
+const SIGN = '→';
+const mark = (name: string, value: string) => `${SIGN}${name}${value.replace(/[^a-z0-9]/g, '')}`;
 
 function marksOf({ action, actor, outcome, projectId, tokenId }: { [K in keyof Marked]: Marked[K] | null }): string[] {
   const named = { action, actor, outcome, project: projectId, token: tokenId };
