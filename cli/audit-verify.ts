@@ -17,7 +17,7 @@ export const auditVerify = command({
   summary: 'say whether audit files are as they were written; exit 9 if not',
   examples: [
     ['audit verify', 'AUDIT_LOG_FILE and the files that it was before'],
-    ['audit verify audit-use.log.1 audit-use.log', 'these, in whatever order'],
+    ['audit verify audit-use.log.1 audit-use.log', 'these, of one chain, in whatever order'],
   ],
   argument: { name: 'FILE', meaning: 'files to verify', required: false, many: true },
   options: { envFile: text('--env-file <FILE>', 'settings, as for `llmp daemon`') },

@@ -48,14 +48,16 @@ export async function verifyAudit(env: Environment, envFile: string | undefined,
       'AUDIT_LOG_FILE is empty: there is no audit file. Name the files to verify',
     );
   }
-  const files = given.length > 0 ? await inOrder(given) : await existing(own ?? '');
+  const numbered = given.length > 0 ? await inOrder(given) : await existing(own ?? '');
+  if (given.length > 0) refuseTwoChains(numbered);
+  const files = numbered.map(({ file }) => file);
   const lines: FoundLine[] = [];
   for (const file of files) lines.push(...(await linesOfFile(file)));
   const chain = known.filter((path) => files.every((file) => resolve(file).startsWith(path))).at(-1);
   const anchors = chain === undefined ? [] : await anchorsIn(settings.databasePath, chain);
   // Of files that were named the end may be in another that was not.
   const isLast = chain !== undefined && files.some((file) => resolve(file) === chain);
-  const last = lines.length === 0 ? 0 : ((await firstLineOf(files[0] ?? '')) ?? 1);
+  const last = lines.length === 0 ? 0 : (numbered[0]?.line ?? 1);
   const within = isLast ? anchors : anchors.filter(({ line }) => line < last + lines.length);
   const checked = check(lines, within, given.length === 0);
   return { ...checked, files, lines: lines.length, isAnchored: within.length > 0 } satisfies Verdict;
@@ -71,18 +73,31 @@ function settingsOf(env: Environment, envFile: string | undefined) {
   }
 }
 
-async function existing(path: string): Promise<string[]> {
+interface Numbered {
+  file: string;
+  /** The number of its first line; null where it has none. */
+  line: number | null;
+}
+
+async function existing(path: string): Promise<Numbered[]> {
   const files = [...(await rotationsOf(path)), ...(existsSync(path) ? [path] : [])];
   if (files.length > 0) return inOrder(files);
   throw new VerificationError(EXIT.notFound, `there is no audit file ${path}`);
 }
 
 /** By the numbers in them, whatever their names say. */
-async function inOrder(files: readonly string[]): Promise<string[]> {
+async function inOrder(files: readonly string[]): Promise<Numbered[]> {
   const numbered = await Promise.all(
     files.map(async (file) => ({ file, line: await explained(file, firstLineOf(file)) })),
   );
-  return numbered.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity)).map(({ file }) => file);
+  return numbered.sort((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity));
+}
+
+/** As `*.log` names them: the lines of one would be taken for lines that somebody put into the other. */
+function refuseTwoChains(files: readonly Numbered[]): void {
+  const [first, second] = files.filter(({ line }) => line === 1).map(({ file }) => file);
+  if (first === undefined || second === undefined) return;
+  throw new VerificationError(EXIT.usage, `${first} and ${second} begin a chain each: verify one after the other`);
 }
 
 async function linesOfFile(file: string): Promise<FoundLine[]> {

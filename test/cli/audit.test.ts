@@ -212,6 +212,14 @@ describe('llmp audit, against a daemon', () => {
       await daemon.stop();
     });
 
+    it('is 2 for files of two chains, as *.log names them, and not a tale of lines that somebody put in', async () => {
+      const other = `${path}.of-another`;
+      writeFileSync(other, readFileSync(path));
+      const { exitCode, err } = await llmp(['audit', 'verify', path, other], { env: settings() });
+      expect(exitCode).to.equal(2);
+      expect(err).to.include('begin a chain each');
+    });
+
     it('is 4 when there is no such file', async () => {
       expect((await llmp(`audit verify ${path}.7`, { env: settings() })).exitCode).to.equal(4);
     });
