@@ -37,6 +37,7 @@ import type { Sources } from './metrics/sources.js';
 import { Readiness } from './readiness.js';
 import { type AuditFiles, openAuditFiles } from './store/audit-file/open.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
+import { Opened } from './store/opened.js';
 import { openStores, type Stores } from './store/open.js';
 import { type StatusSources, statusOf } from './status.js';
 import { openSharedStores, type SharedStores } from './store/shared.js';
@@ -73,25 +74,26 @@ const FOR_CLIENTS_ALONE = { manage: null, metrics: null };
 
 /** @throws {SettingsError} when the configuration does not fit what is there. */
 export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
+  const opened = new Opened();
+  try {
+    return await composed(options, opened);
+  } catch (error) {
+    await opened.close().catch(() => undefined); // Why it does not start is what there is to tell.
+    throw error;
+  }
+}
+
+/** @param opened where all goes that must be let go of when this fails. */
+async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon> {
   const { settings, log, clock, version } = options;
   const live = { current: settings };
   const instanceId = randomUUID();
-  const stores = await openStores(settings);
+  const stores = opened.add(await openStores(settings));
   const { records } = stores;
-  const auditFiles = await openAuditFiles({ settings, records, anchors: stores.anchors, clock, log }).catch(
-    async (error: unknown) => {
-      await stores.close();
-      throw error;
-    },
-  );
+  const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors: stores.anchors, clock, log }));
   records.refuseChangesWhile(() => auditFiles.whyNoChanges);
-  const shared = await openSharedStores({
-    live,
-    clock,
-    log,
-    instanceId,
-    deriveKey: (purpose) => stores.deriveKey(purpose),
-  });
+  const deriveKey = (purpose: string) => stores.deriveKey(purpose);
+  const shared = opened.add(await openSharedStores({ live, clock, log, instanceId, deriveKey }));
   const migrator = new Migrator(stores.database.sequelize, version, () => clock.now());
   const readiness = new Readiness();
   const { lookup, ledger } = stores;
@@ -287,9 +289,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
     afterwards.settle();
     await contents.settled();
     await usage.close();
-    await auditFiles.close();
-    await shared.close();
-    await stores.close();
+    await opened.close();
   };
   try {
     await refuseForeignSchema(migrator);
@@ -301,7 +301,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
   } catch (error) {
     // One may listen already, and would keep the process alive.
     for (const each of servers) each.close().closeAllConnections();
-    await close();
+    await close().catch(() => undefined);
     throw error;
   }
 

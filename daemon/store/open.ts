@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { type Settings, SettingsError } from '../../config/settings.js';
 import type { Ledger, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
 import { PathInUse } from './lock.js';
+import { Opened } from './opened.js';
 import type { AnchorStore } from './audit-file/chain.js';
 import { BadKeyFile, keyFromFile, SecretBox } from './secrets.js';
 import { SqlAnchors } from './sql/anchors.js';
@@ -38,9 +39,11 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
   const unlock = await lockDatabase(path).catch((error: unknown) => {
     throw error instanceof PathInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
   });
+  const opened = new Opened();
+  opened.add({ close: unlock });
   try {
     const box = new SecretBox(settings.encryptionKey ?? keyBeside(path));
-    const database = new Database(path);
+    const database = opened.add(new Database(path));
     await database.select('SELECT 1'); // A file that cannot be opened, or is no database, shows here.
     return {
       database,
@@ -51,13 +54,10 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
       usage: new SqlUsage(database),
       checkEncryptionKey: () => checkEncryptionKey(database, box),
       deriveKey: (purpose) => box.derive(purpose),
-      close: async () => {
-        await database.close();
-        await unlock();
-      },
+      close: () => opened.close(),
     };
   } catch (error) {
-    await unlock();
+    await opened.close().catch(() => undefined);
     throw error;
   }
 }
