@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { WireProject, WireToken, WireTokenCreated } from '../daemon/api/contract.js';
 import { ManagementClient } from '../daemon/api/client.js';
-import { Database } from '../daemon/store/sql/database.js';
+import { SqliteDatabase } from '../daemon/store/sql/sqlite-database.js';
 import { MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { seededRandom } from './support/model.js';
@@ -134,7 +134,7 @@ describe('kill -9 under load, then a start on the same file', function () {
     for (const file of readdirSync(dir)) expectNone(secrets, readFileSync(join(dir, file), 'latin1'), file);
     expectNone(secrets, printed.join('\n'), 'what the daemon printed');
 
-    const database = new Database(join(dir, 'llmp.db'));
+    const database = new SqliteDatabase(join(dir, 'llmp.db'));
     expect(await database.select('PRAGMA integrity_check')).to.deep.equal([{ integrity_check: 'ok' }]);
     await database.close();
   });

@@ -6,6 +6,7 @@ import { type Outage, takeDatabaseAway } from './support/outage.js';
 import { type Answer, json } from './support/provider.js';
 import { type Fields, head } from './support/raw.js';
 import { Scene } from './support/scene.js';
+import type { SqliteDatabase } from '../daemon/store/sql/sqlite-database.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -438,7 +439,7 @@ describe('usage over time', () => {
 
   it('is added once when nobody hears that it was', async () => {
     const { usage, database } = { usage: daemon.daemon.usage, database: daemon.daemon.stores.database };
-    const { writer } = database;
+    const { writer } = database as SqliteDatabase;
     const run = writer.run.bind(writer);
     keep(DAY - 1);
     for (const isDone of [true, false, true]) {

@@ -8,7 +8,7 @@ import { rotationsOf } from '../store/audit-file/rotations.js';
 import { firstLineOf } from '../store/audit-file/tail.js';
 import { check, type Checked, type FoundLine, linesIn } from '../store/audit-file/verification.js';
 import { anchorsOf } from '../store/sql/anchors.js';
-import { Database } from '../store/sql/database.js';
+import { SqliteDatabase } from '../store/sql/sqlite-database.js';
 
 /** What stands in the way, in words for the operator, and the exit code that says so. */
 export class VerificationError extends Error {
@@ -123,7 +123,7 @@ async function explained<T>(file: string, answer: Promise<T>): Promise<T> {
 /** None where there is no database to ask: that is for the operator to judge, and the answer says it. */
 async function anchorsIn(databasePath: string, chain: string): Promise<Anchor[]> {
   if (!existsSync(databasePath)) return [];
-  const database = new Database(databasePath);
+  const database = new SqliteDatabase(databasePath);
   try {
     return await anchorsOf(database, chain);
   } catch {

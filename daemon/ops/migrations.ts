@@ -5,7 +5,7 @@ import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { type MigrationStatus, Migrator, SchemaTooNew } from '../../migrations/migrator.js';
 import { PathInUse } from '../store/lock.js';
-import { Database } from '../store/sql/database.js';
+import { SqliteDatabase } from '../store/sql/sqlite-database.js';
 import { lockDatabase } from '../store/sql/sqlite.js';
 
 /** What stands in the way, in words for the operator, and the exit code that says so. */
@@ -32,7 +32,7 @@ export interface DirectMigrations {
 export function directMigrations(env: Environment, envFile?: string): DirectMigrations {
   const path = databasePath(env, envFile);
   if (!existsSync(path)) throw new DirectMigrationError(EXIT.notFound, `there is no database ${path}`);
-  const database = new Database(path);
+  const database = new SqliteDatabase(path);
   const migrator = new Migrator(database.sequelize, readVersion());
   return {
     status: () => explained(migrator.status()),

@@ -6,7 +6,8 @@ import { Opened } from './opened.js';
 import type { AnchorStore } from './audit-file/chain.js';
 import { BadKeyFile, keyFromFile, SecretBox } from './secrets.js';
 import { SqlAnchors } from './sql/anchors.js';
-import { Database } from './sql/database.js';
+import type { Database } from './sql/database.js';
+import { SqliteDatabase } from './sql/sqlite-database.js';
 import { SqlLedger } from './sql/ledger.js';
 import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
@@ -43,7 +44,7 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
   opened.add({ close: unlock });
   try {
     const box = new SecretBox(settings.encryptionKey ?? keyBeside(path));
-    const database = opened.add(new Database(path));
+    const database = opened.add(new SqliteDatabase(path));
     await database.select('SELECT 1'); // A file that cannot be opened, or is no database, shows here.
     return {
       database,

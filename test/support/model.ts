@@ -14,7 +14,7 @@ import type { Log } from '../../daemon/core/ports.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { Registry } from '../../daemon/core/registry.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
-import { Database } from '../../daemon/store/sql/database.js';
+import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
@@ -57,7 +57,7 @@ interface Gate {
 
 /** One life of a process: everything of it is gone after `kill`. */
 class Instance {
-  readonly database: Database;
+  readonly database: SqliteDatabase;
   readonly clock: TestClock;
   readonly admission: Admission;
   readonly registry: Registry;
@@ -76,7 +76,7 @@ class Instance {
     sabotage: Sabotage,
   ) {
     this.id = id;
-    this.database = new Database(path);
+    this.database = new SqliteDatabase(path);
     this.#gateCalls(sabotage);
     this.clock = new TestClock({ standsStill: true, startMs: nowMs });
     this.ledger = new SqlLedger(this.database);
@@ -220,7 +220,7 @@ let template: Promise<string> | null = null;
 function migratedTemplate(): Promise<string> {
   template ??= (async () => {
     const path = join(folder, 'template.db');
-    const database = new Database(path);
+    const database = new SqliteDatabase(path);
     await new Migrator(database.sequelize, '0.1.0').up();
     await database.select('PRAGMA journal_mode = DELETE'); // Everything in the one file that is copied.
     await database.close();
@@ -452,7 +452,7 @@ class World {
     return { forwarded: this.#tokens.reduce((sum, token) => sum + token.forwarded, 0), kills: this.#kills };
   }
 
-  async #checkDatabase(database: Database): Promise<void> {
+  async #checkDatabase(database: SqliteDatabase): Promise<void> {
     const isUndisturbed = this.#kills === 0 && this.#faults === 0;
     for (const token of this.#tokens) {
       const [row] = await database.select<{ request_count: number; reserved: number }>(

@@ -1,5 +1,6 @@
 import { ConnectionError } from 'sequelize';
 import type { TestDaemon } from './daemon.js';
+import type { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 
 interface ConnectionManager {
   getConnection: (options: unknown) => Promise<unknown>;
@@ -22,7 +23,7 @@ export function takeDatabaseAway(
   { daemon }: TestDaemon,
   connecting: (reach: () => Promise<unknown>) => Promise<unknown> = refused,
 ): Outage {
-  const { sequelize, writer } = daemon.stores.database;
+  const { sequelize, writer } = daemon.stores.database as SqliteDatabase;
   const { connectionManager } = sequelize as unknown as { connectionManager: ConnectionManager };
   const shipped = connectionManager.getConnection;
   const run = writer.run.bind(writer);

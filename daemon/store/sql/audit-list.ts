@@ -11,7 +11,6 @@ import { AUDIT_COLUMNS, type AuditRow, recordOf } from './audit.js';
 import { isByWords, placesOf, STANDS_AT } from './audit-words.js';
 import { listUses, useById } from './audit-uses.js';
 import type { Bind, Reader } from './database.js';
-import { by } from './dialect.js';
 
 /** A record, and where a page that ends with it is continued. */
 export interface Placed {
@@ -84,7 +83,7 @@ function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | n
   if (behind) where.push('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)');
   const index = tokenId !== undefined ? 'audit_token' : projectId !== undefined ? 'audit_project' : 'audit_place';
   return on.select<AuditRow>(
-    `SELECT ${AUDIT_COLUMNS} FROM audit a ${by(index)} ${where.length > 0 ? `WHERE ${where.join(' AND ')}` : ''}
+    `SELECT ${AUDIT_COLUMNS} FROM audit a ${on.dialect.by(index)} ${where.length > 0 ? `WHERE ${where.join(' AND ')}` : ''}
      ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
     { ...Object.fromEntries(given.map(([name, [, value]]) => [name, value as string | number])), ...behind },
   );

@@ -75,7 +75,7 @@ async function settleToken(tx: Connection, row: TickRow, take: number): Promise<
   const { tokenId, uses, hits, giveBack, lastUsedAtMs } = row;
   const [settled] = await tx.select<Left>(
     `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
-       last_used_at = MAX(last_used_at, $lastUsedAtMs), reserved = reserved - $giveBack + $take
+       last_used_at = ${tx.dialect.greatest('last_used_at', '$lastUsedAtMs')}, reserved = reserved - $giveBack + $take
      WHERE id = $tokenId AND ($take = 0 OR reserved - $giveBack + $take <= max_requests)
      RETURNING max_requests - reserved AS units`,
     { tokenId, uses, hits, giveBack, take, lastUsedAtMs },

@@ -11,7 +11,7 @@ import type {
 import type { TokenState } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import type { Bind, Reader } from './database.js';
-import { among, by, contains } from './dialect.js';
+import type { Dialect } from './dialect.js';
 import { Conditions, pageOf } from './lists.js';
 import { placeOfKey } from './projects.js';
 import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
@@ -84,9 +84,9 @@ const IN_STATE: Record<TokenState, string> = {
 
 // Tokens of which the ids can go back and forth; of more, a page is soon met by walking an index that is in order.
 const FEW = 4_000;
-const OF_PROJECT = by('tokens_project');
-const BY_STATE = by('tokens_state'); // Holds all that a filter looks at.
-const BY_NAME = by('tokens_name_folded');
+const OF_PROJECT = 'tokens_project';
+const BY_STATE = 'tokens_state'; // Holds all that a filter looks at.
+const BY_NAME = 'tokens_name_folded';
 
 export async function listTokens(
   on: Reader,
@@ -96,41 +96,42 @@ export async function listTokens(
   nowMs: number,
 ): Promise<PageOf<TokenRow>> {
   const column = SORT_COLUMNS[sort.field];
-  const where = tokenConditions(filter, nowMs);
+  const { dialect } = on;
+  const where = tokenConditions(filter, nowMs, dialect);
   const found = filter.text === undefined ? null : await find(on, filter.text);
   if (found) where.bind.found = JSON.stringify(found);
-  const countHint = found ? '' : indexOf(filter);
+  const by = (index: string | null) => (index === null || found ? '' : dialect.by(index));
   return pageOf<TokenRowColumns, TokenRow>(on, {
     columns: ROW_COLUMNS,
-    from: found ? among('tokens t', 't.id', '$found') : 'tokens t',
+    from: found ? dialect.among('tokens t', 't.id', '$found') : 'tokens t',
     where,
     sortColumn: `t.${column}`,
     idColumn: 't.id',
     descending: sort.descending,
     page,
-    hint: found ? '' : orderOf(filter, sort),
-    countHint,
+    hint: by(orderOf(filter, sort)),
+    countHint: by(indexOf(filter)),
     rowOf,
     positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
   });
 }
 
 /** The index to look for all tokens of a filter in. */
-function indexOf({ projectId, text, ...others }: TokenFilter): string {
+function indexOf({ projectId, text, ...others }: TokenFilter): string | null {
   if (projectId !== undefined) return OF_PROJECT;
-  if (text === undefined) return '';
+  if (text === undefined) return null;
   return Object.values(others).every((value) => value === undefined) ? BY_NAME : BY_STATE;
 }
 
 /** The index to walk, in order, to a page of a filter. */
-function orderOf({ projectId }: TokenFilter, { field }: TokenSort): string {
-  if (projectId === undefined) return by(`tokens_${SORT_COLUMNS[field]}`);
-  return field === 'createdAt' ? OF_PROJECT : '';
+function orderOf({ projectId }: TokenFilter, { field }: TokenSort): string | null {
+  if (projectId === undefined) return `tokens_${SORT_COLUMNS[field]}`;
+  return field === 'createdAt' ? OF_PROJECT : null;
 }
 
-function tokenConditions(filter: TokenFilter, nowMs: number): Conditions {
+function tokenConditions(filter: TokenFilter, nowMs: number, dialect: Dialect): Conditions {
   const where = new Conditions();
-  if (filter.text !== undefined) where.and(...textCondition(filter.text));
+  if (filter.text !== undefined) where.and(...textCondition(filter.text, dialect));
   if (filter.projectId !== undefined) where.and('t.project_id = $projectId', { projectId: filter.projectId });
   if (filter.state !== undefined) {
     where.and(IN_STATE[filter.state], { yes: true, no: false, now: nowMs });
@@ -145,12 +146,13 @@ function tokenConditions(filter: TokenFilter, nowMs: number): Conditions {
   return where;
 }
 
-const IS_NAMED = contains('t.name_folded', '$part');
+const isNamed = ({ contains }: Dialect) => contains('t.name_folded', '$part');
 const BEGINS = 't.id >= $text AND t.id < $textEnd';
 
 /** A part of the name in any case, or the beginning of the id. */
-function textCondition(text: string): [string, Bind] {
-  return canBeginId(text) ? [`${IS_NAMED} OR (${BEGINS})`, textBind(text)] : [IS_NAMED, textBind(text)];
+function textCondition(text: string, dialect: Dialect): [string, Bind] {
+  const named = isNamed(dialect);
+  return [canBeginId(text) ? `${named} OR (${BEGINS})` : named, textBind(text)];
 }
 
 /**
@@ -158,8 +160,8 @@ function textCondition(text: string): [string, Bind] {
  * the few, so it is done once, and not again for the page; the many are found soon enough.
  */
 async function find(on: Reader, text: string): Promise<string[] | null> {
-  const first = (condition: string) => `SELECT * FROM (SELECT t.id FROM tokens t ${condition} LIMIT ${FEW + 1})`;
-  const named = first(`${BY_NAME} WHERE ${IS_NAMED}`);
+  const first = (condition: string) => `SELECT * FROM (SELECT t.id FROM tokens t ${condition} LIMIT ${FEW + 1}) few`;
+  const named = first(`${on.dialect.by(BY_NAME)} WHERE ${isNamed(on.dialect)}`);
   // Not as one condition: to compare each id as well takes longer than all else.
   const sql = canBeginId(text) ? `${named} UNION ${first(`WHERE ${BEGINS}`)}` : named;
   const found = await on.select<{ id: string }>(sql, textBind(text));

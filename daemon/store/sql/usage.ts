@@ -162,10 +162,8 @@ async function addSome(tx: Connection, { table, key, facts, counts }: Table, row
     for (const column of columns) bind[`${column}_${i}`] = row[column] ?? '';
     return `(${columns.map((column) => `$${column}_${i}`).join(', ')})`;
   });
-  const added = counts.map((count) => `${count} = ${table}.${count} + excluded.${count}`).join(', ');
   await tx.execute(
-    `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples.join(', ')}
-     ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${added}`,
+    `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples.join(', ')} ${tx.dialect.orAdd(table, key, counts)}`,
     bind,
   );
 }
