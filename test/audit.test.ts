@@ -132,7 +132,16 @@ describe('the audit log in the database', () => {
   });
 
   describe('a read', () => {
-    for (const path of ['/manage/projects', '/manage/tokens', '/manage/cache', '/manage/migrations']) {
+    for (const path of [
+      '/manage/projects',
+      '/manage/tokens',
+      '/manage/usage',
+      '/manage/cache',
+      '/manage/audit',
+      '/manage/status',
+      '/manage/migrations',
+      '/manage/openapi.json',
+    ]) {
       it(`of ${path} leaves no record`, async () => {
         const { records, changes } = await added('GET', path);
         expect([records, changes]).to.deep.equal([[], []]);

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../daemon/api/contract.js';
 import { canary } from './support/canaries.js';
 import { startDaemon, type TestDaemon } from './support/daemon.js';
+import { eventually } from './support/eventually.js';
 import { problemOf, rawRequest, write } from './support/management.js';
 
 describe('conditional requests of management', () => {
@@ -21,6 +22,8 @@ describe('conditional requests of management', () => {
     'a project': `/manage/projects/${project.id}`,
     'the list of tokens': '/manage/tokens?limit=1',
     'a token': `/manage/tokens/${token.id}`,
+    usage: '/manage/usage?by=token',
+    'the list of audit records': '/manage/audit?limit=1',
     'the cache': '/manage/cache',
     'the migrations': '/manage/migrations',
     'the description': '/manage/openapi.json',
@@ -38,6 +41,8 @@ describe('conditional requests of management', () => {
     'a project',
     'the list of tokens',
     'a token',
+    'usage',
+    'the list of audit records',
     'the cache',
     'the migrations',
     'the description',
@@ -132,6 +137,15 @@ describe('conditional requests of management', () => {
       expectSeen(['a project', 'the list of projects', 'a token', 'the list of tokens'], () =>
         daemon.manage('PATCH', paths()['a project'], { is_active: false }),
       ));
+
+    it('a change, in the audit log', () =>
+      expectSeen(['the list of audit records'], () => daemon.manage('DELETE', paths()['a token'])));
+
+    it('a use, in what tokens were used for', () =>
+      expectSeen(['usage'], async () => {
+        await (await daemon.call(token.token)).arrayBuffer();
+        await eventually('it is over', () => daemon.ended.length === 1);
+      }));
 
     it('another upstream key, by its hint', () =>
       expectSeen(['a project', 'the list of projects'], () =>

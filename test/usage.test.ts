@@ -322,7 +322,7 @@ describe('usage over time', () => {
   };
   const span = (fromMs: number, toMs: number) =>
     `since=${new Date(fromMs).toISOString()}&until=${new Date(toMs).toISOString()}`;
-  const requests = async (query: string) => (await report(daemon, query)).map((line) => line.requests);
+  const requests = async (query: string) => (await report(daemon, query)).map((line) => Number(line.requests));
 
   it('adds up to the same from hours as from days', async () => {
     const from = DAY - 2 * DAY_MS;
@@ -386,6 +386,33 @@ describe('usage over time', () => {
     expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([1]);
     expect(await requests(span(DAY, DAY + 1))).to.deep.equal([1]);
     expect(await requests(span(DAY - 1, DAY + 1))).to.deep.equal([2]);
+  });
+
+  it('is that of the seven days up to now unless since and until say otherwise', async () => {
+    const nowMs = daemon.clock.now();
+    keep(nowMs - 7 * DAY_MS - HOUR_MS - 1);
+    keep(nowMs - 7 * DAY_MS + HOUR_MS);
+    keep(nowMs);
+    keep(nowMs + 2 * HOUR_MS);
+    expect(await requests('')).to.deep.equal([2]);
+    expect(await requests(`since=${new Date(nowMs - 8 * DAY_MS).toISOString()}`)).to.deep.equal([3]);
+    // The seven days are those before `until`.
+    expect(await requests(`until=${new Date(nowMs - 7 * DAY_MS + HOUR_MS + 1).toISOString()}`)).to.deep.equal([2]);
+    expect(await requests(span(nowMs - 8 * DAY_MS, nowMs + DAY_MS))).to.deep.equal([4]);
+  });
+
+  it('of a project is that of its tokens only, in each hour and each day', async () => {
+    for (const timeMs of [DAY - 2 * DAY_MS, DAY]) {
+      keep(timeMs);
+      keep(timeMs, { projectId: 'q', tokenId: 'u' });
+    }
+    const both = span(DAY - 2 * DAY_MS, DAY + 1);
+    for (const by of ['token', 'token,hour', 'token,day', 'project', 'model,hour']) {
+      const sum = (await requests(`by=${by}&project_id=q&${both}`)).reduce((all, each) => all + each, 0);
+      expect(sum, by).to.equal(2);
+    }
+    expect(await requests(`by=token&project_id=q&${span(DAY, DAY + 1)}`)).to.deep.equal([1]);
+    expect(await requests(`token_id=t&project_id=q&${both}`)).to.deep.equal([0]);
   });
 
   it('forgets whole days that are older than USAGE_RETENTION', async () => {
