@@ -139,19 +139,9 @@ const tail = command({
       }
       // The daemon has ended it, so it comes again, or another one does.
       if (ending.signal.aborted) return EXIT.done;
-      await pause(COME_BACK_AFTER_MS, ending.signal);
+      await shell.pause(COME_BACK_AFTER_MS, ending.signal);
     }
   },
 });
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
 
 export const auditCommands = [list, tail, exported, auditVerify];

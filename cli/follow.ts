@@ -1,5 +1,4 @@
 /** What goes on until ^C: a stream of the daemon, asked for again whenever it ends. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type Streamed, type StreamOptions, Unreachable } from '../daemon/api/client.js';
 import type { Invocation, Options } from './command.js';
 import { EXIT } from './failure.js';
@@ -43,11 +42,12 @@ export async function follow<T, O extends Options>(
     if (isOver()) return EXIT.interrupted;
     output.note(`The stream of ${server} has ended; asking again`);
     // Between half of it and all of it: not all who lost it come back together.
-    await sleep(delayMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+    await shell.pause(delayMs * (0.5 + Math.random() / 2), signal);
     if (isOver()) return EXIT.interrupted;
     delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS);
   }
 }
 
-const mayPass = (error: unknown) =>
+/** Whether asking again may mend it. */
+export const mayPass = (error: unknown) =>
   error instanceof Unreachable || (error instanceof ApiError && (error.status >= 500 || error.status === 429));

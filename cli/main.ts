@@ -1,5 +1,6 @@
 #!/usr/bin/env -S node --
 import { basename } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { shellWord } from './escape.js';
 import { EXIT } from './failure.js';
 import { run } from './program.js';
@@ -38,5 +39,7 @@ function interrupted(): Promise<void> {
   });
 }
 
-const shell = { env, stdin, stdout, stderr, now: () => Date.now(), program: program(), interrupted };
+const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => undefined);
+
+const shell = { env, stdin, stdout, stderr, now: () => Date.now(), pause, program: program(), interrupted };
 process.exitCode = await run(argv.slice(2), shell);

@@ -24,6 +24,9 @@ export class Output {
   #progressTimer: NodeJS.Timeout | undefined;
   #progressShown = false;
   #hasBegun = false;
+  /** What `again` wrote last, and told last of what is wrong. */
+  #drawn = '';
+  #told: string | null = null;
 
   constructor(shell: Shell, options: OutputOptions) {
     this.#shell = shell;
@@ -74,6 +77,35 @@ export class Output {
     } else {
       await this.#writeAll(this.format === 'id' ? this.#lines([item], view, item) : `${visibleJson(item)}\n`);
     }
+  }
+
+  /**
+   * One thing as it is now, time and again: at a terminal in the place of what was there before, with what is wrong below it;
+   * elsewhere as `next`, and what is wrong is told when it begins.
+   */
+  async again<T>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
+    if (this.#isForPeople && this.#drawsInPlace) {
+      const { detailOf, rowsOf } = await import('./table.js');
+      const look = await this.#look();
+      const text = detailOf(item, view, look) + (failure ? `${this.#linesOf(failure).join('\n')}\n` : '');
+      const up = this.#drawn === '' ? '' : `\x1b[${await rowsOf(this.#drawn, look)}A\x1b[J`;
+      this.#drawn = text;
+      await this.#writeAll(up + text);
+      return;
+    }
+    if (failure && failure.message !== this.#told) this.fail(failure);
+    this.#told = failure?.message ?? null;
+    if (!this.#isForPeople) {
+      await this.next(item, view);
+      return;
+    }
+    await this.one(item, view);
+    this.text('');
+  }
+
+  /** Whether nothing else is written in between, on a terminal that can go back to where it was. */
+  get #drawsInPlace(): boolean {
+    return this.#shell.env.TERM !== 'dumb' && !this.#options.verbose;
   }
 
   /** For lists without an end in sight: writes what it is given, a line each, in this format. */
@@ -141,10 +173,14 @@ export class Output {
       const details = { error: failure.message, code, why, advice, request_id: requestId, exit_code: failure.exitCode };
       this.#say(visibleJson(details));
     } else {
-      this.#say(`llmp: ${failure.message}`);
-      for (const line of [why, advice]) if (line) this.#say(`  ${line}`);
+      for (const line of this.#linesOf(failure)) this.#say(line);
     }
     if (failure.cause instanceof Error) this.trace(failure.cause.stack ?? failure.cause.message);
+  }
+
+  #linesOf({ message, explanation: { why, advice } }: Failure): string[] {
+    const lines = [`llmp: ${message}`, ...[why, advice].filter((line) => line).map((line) => `  ${line}`)];
+    return lines.map((line) => this.#shown(line));
   }
 
   /** Shows on a terminal that `work` is still under way once that takes noticeably long. */
@@ -177,7 +213,11 @@ export class Output {
 
   #say(line: string): void {
     this.#endProgress();
-    this.#shell.stderr.write(`${withoutSecrets(visible(line), this.#options.secrets)}\n`);
+    this.#shell.stderr.write(`${this.#shown(line)}\n`);
+  }
+
+  #shown(line: string): string {
+    return withoutSecrets(visible(line), this.#options.secrets);
   }
 
   #write(data: string): void {

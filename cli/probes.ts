@@ -1,5 +1,5 @@
 /** What a daemon says of itself to anybody: `/live`, `/ready` and `/health`. They need no management token. */
-import { connectionProblem, NOT_LLMP, Unreachable } from '../daemon/api/client.js';
+import { connectionProblem, NOT_LLMP, Unreachable, within } from '../daemon/api/client.js';
 import type { Connection } from './connection.js';
 
 export interface Health {
@@ -14,8 +14,9 @@ export interface Health {
 }
 
 /** @throws {Unreachable} when nobody answers, or it is not llmp. */
-export async function healthOf(connection: Connection): Promise<Health> {
-  const [, ready, health] = await Promise.all(['/live', '/ready', '/health'].map((path) => probe(connection, path)));
+export async function healthOf(connection: Connection, enough?: AbortSignal): Promise<Health> {
+  const paths = ['/live', '/ready', '/health'];
+  const [, ready, health] = await Promise.all(paths.map((path) => probe(connection, path, enough)));
   return {
     status: ready?.status === 200 ? 'ready' : 'not ready',
     missing: texts(ready?.body.missing),
@@ -32,19 +33,17 @@ interface Answer {
   body: { status: string; missing?: unknown; degraded?: unknown; uptime_s?: unknown; checks?: object };
 }
 
-async function probe({ server, fetch, timeoutMs }: Connection, path: string): Promise<Answer> {
-  let response: Response;
-  let body: unknown;
-  try {
-    response = await fetch(new URL(path, server.url), { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
-    body = await response.json();
-  } catch (error) {
+async function probe({ server, fetch, timeoutMs }: Connection, path: string, enough?: AbortSignal): Promise<Answer> {
+  const { status, body } = await within(timeoutMs, enough, async (signal) => {
+    const response = await fetch(new URL(path, server.url), { redirect: 'error', signal });
+    return { status: response.status, body: await response.json() };
+  }).catch((error: unknown) => {
     throw new Unreachable(error instanceof SyntaxError ? NOT_LLMP : connectionProblem(error), { cause: error });
-  }
+  });
   // Whatever their answer, the probes of llmp are 200 or 503 and say so in words.
-  const isProbe = typeof body === 'object' && body !== null && 'status' in body && [200, 503].includes(response.status);
+  const isProbe = typeof body === 'object' && body !== null && 'status' in body && [200, 503].includes(status);
   if (!isProbe) throw new Unreachable(NOT_LLMP);
-  return { status: response.status, body: body as Answer['body'] };
+  return { status, body: body as Answer['body'] };
 }
 
 const texts = (given: unknown) => (Array.isArray(given) ? given.map(String) : []);

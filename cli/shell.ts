@@ -11,6 +11,8 @@ export interface Shell {
   stderr: OutputStream;
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Resolves after so long, or at once when `signal` is aborted. */
+  pause(ms: number, signal: AbortSignal): Promise<void>;
   /** What to type, in a shell, to run this program again. */
   program: string;
   /** Resolves at ^C, or when the process is to end for another reason; from the call on that no longer ends it by itself. */

@@ -1,6 +1,7 @@
 /** `llmp status`: how a daemon is, on one screen. */
 import type { WireStatus } from '../daemon/api/contract.js';
-import { command } from './command.js';
+import type { ManagementClient } from '../daemon/api/client.js';
+import { command, flag, type Invocation } from './command.js';
 import { EXIT, failureOf } from './failure.js';
 import type { Health } from './probes.js';
 import type { Look, View } from './table.js';
@@ -22,7 +23,8 @@ type Fact = (typeof FACTS)[number];
 /** Null where nobody could say. */
 type Facts = { [Name in Fact]: WireStatus[Name] | null };
 
-type Status = { server: string } & Health & Facts;
+/** Nobody answers: only who watches is shown that, others are told. */
+type Status = { server: string } & Omit<Health, 'status'> & { status: Health['status'] | 'unreachable' } & Facts;
 
 /**
  * Whatever the daemon says of itself, the question is answered; not to be ready is a check that failed (exit 9).
@@ -33,31 +35,55 @@ export const statusCommand = command({
   summary: 'say how the daemon is; exit 9 when it is not ready',
   examples: [
     ['status', 'health, traffic, and how many projects and tokens there are'],
+    ['status --watch', 'the same every two seconds, until ^C; off a terminal a line of JSON each'],
     ['status --no-input --json', 'for a script; without a management token the health alone'],
   ],
-  options: {},
-  async run({ shell, globals, output, server, connect }) {
+  options: { watch: flag('--watch', 'show it anew every two seconds, until ^C') },
+  async run(invocation) {
+    const { shell, globals, output, options, server } = invocation;
     const [{ connectionTo }, { healthOf }] = await Promise.all([import('./connection.js'), import('./probes.js')]);
     const connection = await connectionTo(shell, globals, output);
-    const health = await healthOf(connection);
+    const { shown } = connection.server;
+    let operator: Promise<ManagementClient | null> | null = null;
 
-    let facts = NOTHING_KNOWN;
-    let exitCode: number = EXIT.done;
-    try {
-      facts = factsOf(await (await connect()).status());
-    } catch (error) {
-      const failure = failureOf(error, server);
-      if (failure.explanation.code === 'management_token_missing') {
-        output.note('Without a management token there is its health only.');
-      } else {
-        output.fail(failure);
-        exitCode = failure.exitCode;
+    const find = async (signal?: AbortSignal) => {
+      const health = await healthOf(connection, signal);
+      const known = (facts: Facts): Status => ({ server: shown, ...health, ...facts });
+      try {
+        const client = await (operator ??= operatorOf(invocation));
+        return { item: known(client ? factsOf(await client.status(signal)) : NOTHING_KNOWN), failure: null };
+      } catch (error) {
+        return { item: known(NOTHING_KNOWN), failure: failureOf(error, server) };
       }
+    };
+    if (options.watch) {
+      const { watch } = await import('./watch.js');
+      return watch(invocation, { find, away: { server: shown, ...AWAY, ...NOTHING_KNOWN }, view: statusView });
     }
-    await output.one({ server: connection.server.shown, ...health, ...facts }, statusView);
-    return health.status === 'ready' ? exitCode : EXIT.checkFailed;
+    const { item, failure } = await find();
+    if (failure) output.fail(failure);
+    await output.one(item, statusView);
+    if (item.status !== 'ready') return EXIT.checkFailed;
+    return failure?.exitCode ?? EXIT.done;
   },
 });
+
+/** Null without a management token. */
+async function operatorOf({
+  connect,
+  output,
+  server,
+}: Pick<Invocation, 'connect' | 'output' | 'server'>): Promise<ManagementClient | null> {
+  try {
+    return await connect();
+  } catch (error) {
+    if (failureOf(error, server).explanation.code !== 'management_token_missing') throw error;
+    output.note('Without a management token there is its health only.');
+    return null;
+  }
+}
+
+const AWAY = { status: 'unreachable' as const, missing: [], degraded: [], uptime_s: null, checks: {} };
 
 const NOTHING_KNOWN = Object.fromEntries(FACTS.map((name) => [name, null])) as unknown as Facts;
 

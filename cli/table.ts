@@ -94,6 +94,13 @@ export function detailOf<T>(item: T, view: View<T>, look: Look): string {
   return `${lines.join('\n')}\n`;
 }
 
+/** How many rows of the terminal a text takes that was written from the beginning of one. */
+export async function rowsOf(text: string, { width }: Look): Promise<number> {
+  const { default: widthOf } = await import('string-width');
+  const lines = text.split('\n').slice(0, -1);
+  return lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(widthOf(line) / width)), 0);
+}
+
 function lay<T>(items: readonly T[], column: Column<T>, look: Look, widthOf: (text: string) => number): Laid {
   const cells = items.map((item): Cell => {
     const whole = visible(column.show(item, look));

@@ -140,8 +140,9 @@ export class ManagementClient {
   events(query: EventQuery = {}, options: StreamOptions = {}) {
     return this.#stream<WireEvent>('/manage/events/stream', query, options);
   }
-  status() {
-    return this.#json<WireStatus>('GET', '/manage/status');
+  /** @param enough gives it up. */
+  status(enough?: AbortSignal) {
+    return this.#json<WireStatus>('GET', '/manage/status', undefined, enough);
   }
   auditRecords(query: AuditQuery = {}) {
     return this.#page<WireAuditRecord>('/manage/audit', query);
@@ -160,8 +161,10 @@ export class ManagementClient {
     return this.#json<WireMigrations>('POST', '/manage/migrations/up');
   }
 
-  async #json<T>(method: string, path: string, body?: unknown): Promise<T> {
-    return (await answerOf(await this.#send(method, path, body))) as T;
+  #json<T>(method: string, path: string, body?: unknown, enough?: AbortSignal): Promise<T> {
+    return within(this.#options.timeoutMs, enough, async (signal) => {
+      return (await answerOf(await this.#send(method, path, body, { signal }))) as T;
+    });
   }
 
   async #page<T>(path: string, query: Record<string, string | undefined>): Promise<Page<T>> {
@@ -211,7 +214,7 @@ export class ManagementClient {
     method: string,
     path: string,
     body?: unknown,
-    more?: { headers: Record<string, string>; signal: AbortSignal },
+    more?: { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<Response> {
     const { server, managementToken, frontEnd, reason, timeoutMs } = this.#options;
     const headers: Record<string, string> = {
@@ -238,6 +241,21 @@ export class ManagementClient {
     }
     if (!response.ok) throw await refusalOf(response);
     return response;
+  }
+}
+
+/** Gives up what is asked for after so long, or when `enough` is aborted. */
+export async function within<T>(
+  timeoutMs: number,
+  enough: AbortSignal | undefined,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const silence = new Silence(enough);
+  try {
+    silence.waits(timeoutMs);
+    return await ask(silence.signal);
+  } finally {
+    silence.end();
   }
 }
 

@@ -1,5 +1,6 @@
 /** The real command line, run in this process with streams and an environment of the test's own. */
 import { PassThrough, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../cli/program.js';
 import type { Shell } from '../../cli/shell.js';
 import { commandOf, inspect } from '../support/leaks.js';
@@ -25,6 +26,8 @@ export interface Situation {
   /** When ^C is pressed; at once unless given. */
   interrupted?: Promise<void>;
   nowMs?: number;
+  /** Instead of waiting for so long. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** @param args the command line without `llmp`; a text is split at its spaces. */
@@ -48,6 +51,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     stdout,
     stderr,
     now: () => nowMs ?? Date.now(),
+    pause: situation.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined)),
     program: 'llmp',
     interrupted: () => situation.interrupted ?? Promise.resolve(),
   };

@@ -3,31 +3,9 @@ import type { WireEvent } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { Scene } from '../support/scene.js';
-import { type Captured, llmp, type Situation } from './captured.js';
+import { llmp, type Situation } from './captured.js';
+import { Running } from './running.js';
 import { refuse, type StandIn, startStandIn } from './stand-in.js';
-
-/** A command that goes on until ^C. */
-class Running {
-  out = '';
-  err = '';
-  #press: () => void = () => undefined;
-  readonly #captured: Promise<Captured>;
-
-  constructor(url: string, args: string, situation: Situation = {}) {
-    this.#captured = llmp(args, {
-      env: { LLMP_SERVER: url, MANAGEMENT_TOKEN },
-      onOut: (text) => (this.out += text),
-      onErr: (text) => (this.err += text),
-      interrupted: new Promise((resolve) => (this.#press = resolve)),
-      ...situation,
-    });
-  }
-
-  press(): Promise<Captured> {
-    this.#press();
-    return this.#captured;
-  }
-}
 
 describe('llmp events tail', function () {
   this.timeout(30_000);

@@ -78,6 +78,19 @@ describe('the process', () => {
     expect(signal).to.equal('SIGINT');
   });
 
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    it(`ends what is watched with 130 at ${signal}`, async () => {
+      daemon.answer = (_req, res) => {
+        answerJson(res, 200, { status: 'ok' });
+      };
+      const child = start(['status', '--watch'], env);
+      const [line] = (await once(child.stdout, 'data')) as [Buffer];
+      expect(line.toString()).to.include('"status":"ready"');
+      child.kill(signal);
+      expect(await once(child, 'close')).to.deep.equal([130, null]);
+    });
+  }
+
   it('checks the settings of the daemon with `daemon --check`', async () => {
     const good = await ended(start(['daemon', '--check'], { MANAGEMENT_TOKEN }));
     expect({ exitCode: good.exitCode, out: good.out }).to.deep.equal({ exitCode: 0, out: '' });

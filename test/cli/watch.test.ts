@@ -1,0 +1,221 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { llmp, type Situation } from './captured.js';
+import { Running } from './running.js';
+import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+
+const HEALTH = { status: 'ok', uptime_s: 1, checks: { database: 'ok' } };
+
+/** The rows that a terminal shows after what was written to it. */
+function screenOf(written: string, columns: number): string[] {
+  const rows = [''];
+  let [row, column] = [0, 0];
+  // eslint-disable-next-line no-control-regex
+  for (const [, up, erase, break_, text] of written.matchAll(/\x1b\[(\d+)A|(\x1b\[J)|(\n)|([^\x1b\n])/g)) {
+    if (up) row -= Number(up);
+    if (row < 0) throw new Error('above the first row');
+    if (erase) rows.splice(row, Infinity, (rows[row] ?? '').slice(0, column));
+    if (break_ || (text && column === columns)) [row, column] = [row + 1, 0];
+    rows[row] ??= '';
+    if (text) rows[row] = (rows[row] ?? '').slice(0, column++) + text + (rows[row] ?? '').slice(column);
+  }
+  return rows;
+}
+
+describe('llmp status --watch', () => {
+  let running: Running | null = null;
+  let next: () => void = () => undefined;
+  let pauses: number[] = [];
+
+  afterEach(async () => {
+    await running?.press();
+    running = null;
+    pauses = [];
+  });
+
+  /** Time stands still between one view and the next. */
+  const pause = (ms: number, signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      pauses.push(ms);
+      next = resolve;
+      signal.addEventListener('abort', () => {
+        resolve();
+      });
+    });
+  const shown = (times: number) => eventually(`it is shown ${times} times`, () => pauses.length === times);
+
+  async function watch(url: string, args = '', situation: Situation = {}): Promise<Running> {
+    const env = { LLMP_SERVER: url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8', NO_COLOR: '1' };
+    running = new Running(url, `status --watch${args}`, { pause, env, ...situation });
+    await shown(1);
+    return running;
+  }
+  async function refresh(): Promise<void> {
+    const times = pauses.length;
+    next();
+    await shown(times + 1);
+  }
+  const linesOf = ({ out }: Running) =>
+    out
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+  describe('of a daemon', () => {
+    let daemon: TestDaemon;
+
+    beforeEach(async () => {
+      daemon = await startDaemon();
+    });
+    afterEach(() => daemon.stop());
+
+    it('prints a line of JSON every two seconds until ^C, of which it says nothing', async () => {
+      const watching = await watch(daemon.url);
+      await daemon.createProject();
+      await refresh();
+      await refresh();
+      expect(linesOf(watching).map(({ status, projects }) => [status, projects])).to.deep.equal([
+        ['ready', { active: 0, all: 0 }],
+        ['ready', { active: 1, all: 1 }],
+        ['ready', { active: 1, all: 1 }],
+      ]);
+      expect(pauses).to.deep.equal([2_000, 2_000, 2_000]);
+      const { exitCode, err } = await watching.press();
+      expect({ exitCode, err }).to.deep.equal({ exitCode: 130, err: '' });
+    });
+
+    it('prints CSV with one line of titles when asked to', async () => {
+      const watching = await watch(daemon.url, ' -o csv');
+      await refresh();
+      const [titles, first, second, end] = watching.out.split('\r\n');
+      expect(titles).to.match(/^server,status,/);
+      for (const line of [first, second]) expect(line).to.include(',ready,');
+      expect(end).to.equal('');
+    });
+
+    for (const columns of [120, 40]) {
+      it(`shows the same as \`status\` in the same place of a terminal of ${columns} columns`, async () => {
+        const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8', NO_COLOR: '1' };
+        const watching = await watch(daemon.url, '', { terminal: columns });
+        await daemon.createToken((await daemon.createProject()).id);
+        daemon.clock.advance(3_000);
+        await refresh();
+        await refresh();
+        const { out } = await llmp('status', { env, terminal: columns });
+        expect(out).to.include('1 ● active');
+        expect(screenOf(watching.out, columns)).to.deep.equal(screenOf(out, columns));
+      });
+    }
+
+    it('appends on a terminal that cannot go back', async () => {
+      const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, TERM: 'dumb' };
+      const watching = await watch(daemon.url, '', { terminal: 80, env });
+      await refresh();
+      expect(watching.out).not.to.include('\x1b');
+      expect(watching.out.match(/^status /gm)).to.have.length(2);
+    });
+  });
+
+  describe('of one that fails', () => {
+    let daemon: StandIn;
+    const answerWell: StandIn['answer'] = (req, res) => {
+      if (req.url?.startsWith('/manage')) refuse(503, 'unavailable', 'temporarily unavailable')(req, res);
+      else answerJson(res, 200, HEALTH);
+    };
+    const beAway: StandIn['answer'] = (_req, res) => {
+      res.destroy();
+    };
+
+    beforeEach(async () => {
+      daemon = await startStandIn();
+      daemon.answer = answerWell;
+    });
+    afterEach(() => daemon.stop());
+
+    it('goes on while the daemon is away, says so once, and shows it again when it is back', async () => {
+      const watching = await watch(daemon.url);
+      daemon.answer = beAway;
+      await refresh();
+      await refresh();
+      daemon.answer = answerWell;
+      await refresh();
+      expect(linesOf(watching).map(({ status, uptime_s: uptime }) => [status, uptime])).to.deep.equal([
+        ['ready', 1],
+        ['unreachable', null],
+        ['unreachable', null],
+        ['ready', 1],
+      ]);
+      expect(watching.err.match(/cannot reach the daemon/g)).to.have.length(1);
+    });
+
+    it('says on a terminal what is wrong below what it shows, and no more once it is over', async () => {
+      const watching = await watch(daemon.url, '', { terminal: 80 });
+      const screen = () => screenOf(watching.out, 80).join('\n');
+      expect(screen())
+        .to.include('● ready')
+        .and.to.match(/\nllmp: temporarily unavailable\n/);
+      daemon.answer = beAway;
+      await refresh();
+      expect(screen())
+        .to.include('✗ unreachable')
+        .and.to.match(/\nllmp: cannot reach the daemon at .*\n {2}/);
+      expect(screen()).not.to.include('temporarily');
+      daemon.answer = answerWell;
+      await refresh();
+      expect(screen().match(/^status .*/gm)).to.deep.equal(['status     ● ready']);
+      expect(screen()).not.to.include('cannot reach');
+      expect(watching.err).to.equal('');
+    });
+
+    it('exits 6 when nobody answers the first time', async () => {
+      const env = { LLMP_SERVER: 'http://127.0.0.1:9' };
+      const { exitCode, out } = await llmp('status --watch', { env, interrupted: new Promise(() => undefined) });
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 6, out: '' });
+    });
+
+    it('exits 3 when the management token is refused, and does not send it again', async () => {
+      const rightly = daemon.answer;
+      daemon.answer = (req, res) => {
+        if (req.url?.startsWith('/manage')) refuse(401, 'unauthorized', 'no')(req, res);
+        else rightly(req, res);
+      };
+      const env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
+      const { exitCode, out, err } = await llmp('status --watch', { env, interrupted: new Promise(() => undefined) });
+      expect(exitCode).to.equal(3);
+      expect(out).to.include('"status":"ready"');
+      expect(err).to.include('refused the management token');
+      expect(daemon.asked.filter(({ url }) => url === '/manage/status')).to.have.length(1);
+    });
+
+    it('shows the health alone without a management token, and says so once', async () => {
+      const watching = await watch(daemon.url, '', { env: { LLMP_SERVER: daemon.url } });
+      await refresh();
+      expect(linesOf(watching).map(({ status, tokens }) => [status, tokens])).to.deep.equal([
+        ['ready', null],
+        ['ready', null],
+      ]);
+      expect(watching.err).to.equal('Without a management token there is its health only.\n');
+    });
+
+    for (const path of ['/health', '/manage/status']) {
+      it(`ends at ^C also while it waits for ${path}, and leaves no request behind`, async () => {
+        const watching = await watch(daemon.url);
+        const left = new Promise<void>((resolve) => {
+          daemon.answer = (req, res) => {
+            if (req.url !== path) answerWell(req, res);
+            else
+              void once(res, 'close').then(() => {
+                resolve();
+              });
+          };
+        });
+        next();
+        await eventually('it is asked', () => daemon.asked.filter(({ url }) => url === path).length === 2);
+        expect((await watching.press()).exitCode).to.equal(130);
+        await left;
+      });
+    }
+  });
+});
