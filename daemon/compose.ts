@@ -39,6 +39,7 @@ import { type AuditFiles, openAuditFiles } from './store/audit-file/open.js';
 import { MemoryRateWindows } from './store/memory/rate-windows.js';
 import { Opened } from './store/opened.js';
 import { openStores, type Stores } from './store/open.js';
+import { explained } from './store/sql/failures.js';
 import { type StatusSources, statusOf } from './status.js';
 import { openSharedStores, type SharedStores } from './store/shared.js';
 
@@ -251,7 +252,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     cacheUpkeep,
     auditBook: new AuditBook(records),
     usage,
-    migrations: { status: () => migrator.status(), up: migrateUp },
+    migrations: { status: () => explained(migrator.status()), up: () => explained(migrateUp()) },
     streams,
     bus,
     status: () => statusOf(statusSources),

@@ -5,7 +5,7 @@ import type { WrongAttempts } from '../core/attempts.js';
 import type { AuditBook } from '../core/audit-book.js';
 import type { CacheUpkeep } from '../core/cache-upkeep.js';
 import type { Clock, EventBus } from '../core/ports.js';
-import { managementTokenRefused, Refusal } from '../core/refusal.js';
+import { managementTokenRefused, reading, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
 import type { StatusReport } from '../core/status.js';
 import type { HourlyUsage } from '../core/usage.js';
@@ -42,6 +42,7 @@ export interface ManageOptions {
   cacheUpkeep: CacheUpkeep;
   auditBook: AuditBook;
   usage: Pick<HourlyUsage, 'report'>;
+  /** Both reject with `StoreUnavailable` when the database does not answer. */
   migrations: {
     status(): Promise<MigrationReport>;
     up(): Promise<MigrationReport>;
@@ -228,12 +229,12 @@ function migrationHandlers({
   migrations,
 }: ManageOptions): Handlers<Pick<Operations, 'readMigrations' | 'migrateUp'>> {
   return {
-    readMigrations: async () => wireMigrations(await migrations.status()),
+    readMigrations: async () => wireMigrations(await reading(migrations.status())),
 
     migrateUp: async ({ caller }) => {
       registry.checkChangeable();
-      const { pending } = await migrations.status();
-      const report = await migrations.up();
+      const { pending } = await reading(migrations.status());
+      const report = await reading(migrations.up());
       await registry.recordMigrations(pending, caller);
       return wireMigrations(report);
     },
