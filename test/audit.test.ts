@@ -197,6 +197,11 @@ describe('the audit log in the database', () => {
       });
     }
 
+    it('such as the deletion of a project is recorded with the project', async () => {
+      const { records } = await added('DELETE', pathOf.project());
+      expect(records.map(({ project_id }) => project_id)).to.deep.equal([project.id]);
+    });
+
     it('such as a token for an inactive project is recorded with the project', async () => {
       await daemon.manage('PATCH', pathOf.project(), { is_active: false });
       const { records } = await added('POST', '/manage/tokens', { project_id: project.id });

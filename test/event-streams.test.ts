@@ -8,7 +8,9 @@ import type { Refusal } from '../daemon/core/refusal.js';
 import { EventStreams, type Feed, type StreamedEvent } from '../daemon/http/event-stream.js';
 import { canary } from './support/canaries.js';
 import { TestClock } from './support/clock.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
+import { problemOf } from './support/management.js';
 
 describe('streams of events', function () {
   this.timeout(30_000);
@@ -241,6 +243,48 @@ describe('streams of events', function () {
       }
     });
   });
+});
+
+describe('streams of events of a daemon', () => {
+  let daemon: TestDaemon;
+  beforeEach(async () => {
+    daemon = await startDaemon();
+  });
+  afterEach(() => daemon.stop());
+
+  for (const path of ['/manage/audit/stream', '/manage/events/stream']) {
+    const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'x-request-id': 'mine' };
+
+    it(`are what GET ${path} answers, under the id of the request`, async () => {
+      const leaving = new AbortController();
+      const { status, headers: answered } = await fetch(daemon.url + path, { headers, signal: leaving.signal });
+      expect(status).to.equal(200);
+      expect(answered.get('content-type')).to.equal('text/event-stream');
+      expect(answered.get('cache-control')).to.equal('no-store');
+      expect(answered.get('x-request-id')).to.equal('mine');
+      leaving.abort();
+      await eventually('it is over', () => daemon.daemon.streams.size === 0);
+    });
+
+    it(`are what HEAD ${path} tells of, without beginning one`, async () => {
+      const answer = await fetch(daemon.url + path, { method: 'HEAD', headers });
+      expect([answer.status, await answer.text()]).to.deep.equal([200, '']);
+      expect(answer.headers.get('content-type')).to.equal('text/event-stream');
+      expect(answer.headers.get('x-request-id')).to.equal('mine');
+      expect(daemon.daemon.streams.size).to.equal(0);
+    });
+
+    it(`are a hundred at most: then GET ${path} is 503 with Retry-After`, async () => {
+      const leaving = new AbortController();
+      const { signal } = leaving;
+      await Promise.all(Array.from({ length: 100 }, () => fetch(daemon.url + path, { headers, signal })));
+      const answer = await daemon.manage('GET', path);
+      problemOf(answer, 503, 'unavailable');
+      expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+      leaving.abort();
+      await eventually('they are over', () => daemon.daemon.streams.size === 0);
+    });
+  }
 });
 
 /** What a test feeds a stream with. */
