@@ -9,13 +9,30 @@ type Json = Record<string, unknown>;
 // Of choices and tool calls: an index in a stream is the provider's to choose.
 const MOST_PARTS = 128;
 
+const MOST_LOOSE = 64;
+
+/** Text that comes piece by piece. A string that each is added to would hold them all, and take up to thirty times its length. */
+class Text {
+  #pieces: string[] = [];
+
+  add(piece: string): void {
+    if (piece === '') return;
+    this.#pieces.push(piece);
+    if (this.#pieces.length > MOST_LOOSE) this.#pieces = [this.whole];
+  }
+
+  get whole(): string {
+    return this.#pieces.join('');
+  }
+}
+
 interface Choice {
   index: number;
   /** Of a completion without messages. */
-  text: string | null;
+  text: Text | null;
   role: string | null;
-  content: string | null;
-  refusal: string | null;
+  content: Text | null;
+  refusal: Text | null;
   toolCalls: Map<number, ToolCall>;
   finishReason: unknown;
 }
@@ -23,8 +40,8 @@ interface Choice {
 interface ToolCall {
   id: unknown;
   type: unknown;
-  name: string;
-  arguments: string;
+  name: Text;
+  arguments: Text;
 }
 
 export class StreamedMessage {
@@ -35,7 +52,7 @@ export class StreamedMessage {
   /** Of a response, or a transcript: the whole of it, which its last event brings. */
   #whole: Json | null = null;
   /** Of the same, as far as it came. */
-  #text = '';
+  readonly #text = new Text();
   #heldBytes = 0;
 
   /** @param mostBytes of text that are merged; what follows is left out. */
@@ -50,7 +67,7 @@ export class StreamedMessage {
       this.#whole = objectOr(event.response, this.#whole);
     else if (type === 'transcript.text.done') this.#whole = event;
     else if (type === 'response.output_text.delta' || type === 'transcript.text.delta')
-      this.#text += this.#held(event.delta);
+      this.#text.add(this.#held(event.delta));
   }
 
   /** @returns JSON, or null where nothing was spelled. */
@@ -64,7 +81,8 @@ export class StreamedMessage {
 
   #spelled(): string | null {
     if (this.#whole) return JSON.stringify(this.#whole);
-    if (this.#text !== '') return JSON.stringify({ text: this.#text });
+    const text = this.#text.whole;
+    if (text !== '') return JSON.stringify({ text });
     if (!this.#head) return null;
     const { id, object, created, model } = this.#head;
     const choices = [...this.#choices.values()].sort((a, b) => a.index - b.index).map(spelledChoice);
@@ -86,25 +104,30 @@ export class StreamedMessage {
     const choice = partAt(this.#choices, said.index, newChoice);
     if (!choice) return;
     choice.finishReason = said.finish_reason ?? choice.finishReason;
-    if (typeof said.text === 'string') choice.text = (choice.text ?? '') + this.#held(said.text);
+    if (typeof said.text === 'string') (choice.text ??= new Text()).add(this.#held(said.text));
     const delta = objectOr(said.delta, null);
     if (!delta) return;
     if (typeof delta.role === 'string') choice.role = delta.role;
-    if (typeof delta.content === 'string') choice.content = (choice.content ?? '') + this.#held(delta.content);
-    if (typeof delta.refusal === 'string') choice.refusal = (choice.refusal ?? '') + this.#held(delta.refusal);
+    if (typeof delta.content === 'string') (choice.content ??= new Text()).add(this.#held(delta.content));
+    if (typeof delta.refusal === 'string') (choice.refusal ??= new Text()).add(this.#held(delta.refusal));
     for (const call of Array.isArray(delta.tool_calls) ? (delta.tool_calls as unknown[]) : []) {
       this.#toolCall(choice, objectOr<Json>(call, {}));
     }
   }
 
   #toolCall(choice: Choice, said: Json): void {
-    const call = partAt(choice.toolCalls, said.index, () => ({ id: null, type: null, name: '', arguments: '' }));
+    const call = partAt(choice.toolCalls, said.index, () => ({
+      id: null,
+      type: null,
+      name: new Text(),
+      arguments: new Text(),
+    }));
     if (!call) return;
     call.id = said.id ?? call.id;
     call.type = said.type ?? call.type;
     const made = objectOr<Json>(said.function, {});
-    call.name += this.#held(made.name);
-    call.arguments += this.#held(made.arguments);
+    call.name.add(this.#held(made.name));
+    call.arguments.add(this.#held(made.arguments));
   }
 
   #held(text: unknown): string {
@@ -128,16 +151,16 @@ const newChoice = (index: number): Choice => ({
 function spelledChoice(choice: Choice): Json {
   const { index, text, role, content, refusal, toolCalls, finishReason } = choice;
   const end = { finish_reason: finishReason };
-  if (text !== null) return { index, text, ...end };
+  if (text !== null) return { index, text: text.whole, ...end };
   const calls = [...toolCalls.values()].map((call) => ({
     id: call.id,
     type: call.type,
-    function: { name: call.name, arguments: call.arguments },
+    function: { name: call.name.whole, arguments: call.arguments.whole },
   }));
   const message = {
     role: role ?? 'assistant',
-    content,
-    ...(refusal !== null && { refusal }),
+    content: content && content.whole,
+    ...(refusal !== null && { refusal: refusal.whole }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
   return { index, message, ...end };
