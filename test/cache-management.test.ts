@@ -164,6 +164,17 @@ describe('the management of the cache', () => {
     withDaemon(() => CACHE_ON);
     itIsManaged('memory');
 
+    it('purges nothing while the purge could not be recorded: 503, and the answers are still there', async () => {
+      const own = await Scene.open(CACHE_ON);
+      await own.get();
+      own.daemon.daemon.stores.records.refuseChangesWhile(() => 'the audit file is full');
+      const answer = await own.daemon.manage('POST', '/manage/cache/purge', { all: true });
+      problemOf(answer, 503, 'unavailable');
+      expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+      expect(await bodyOf<WireCache>(own.daemon.manage('GET', '/manage/cache'))).to.include({ entries: 1 });
+      await own.close();
+    });
+
     it('purges of what would not be served any more as little as of what was never there', async () => {
       await scene.get();
       scene.daemon.clock.advance(3_600_000);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { ConnectionError } from 'sequelize';
 import type { WireProject, WireTokenCreated } from '../daemon/api/contract.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from './support/daemon.js';
 import { problemOf, storedIn } from './support/management.js';
@@ -64,4 +65,24 @@ describe('management while the database is away', () => {
       expect((await ask('GET', path)).status).to.equal(200);
     });
   }
+
+  it('a misspelt secret is 404 all the same: it is refused without a look-up', async () => {
+    const misspelt = `${token.token.slice(0, -1)}${token.token.endsWith('0') ? '1' : '0'}`;
+    const answer = await ask('POST', '/manage/tokens/lookup', { token: misspelt });
+    expect(problemOf(answer, 404, 'not_found')).to.equal('token not found');
+  });
+
+  it('applying migrations is 503 too when it goes only then, and they are applied once it is back', async () => {
+    const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
+    let asked = 0;
+    const gone = takeDatabaseAway(own, (reach) => {
+      asked += 1;
+      return asked === 1 ? reach() : Promise.reject(new ConnectionError(new Error('the database is away')));
+    });
+    problemOf(await own.manage('POST', '/manage/migrations/up'), 503, 'unavailable');
+    expect(asked).to.be.greaterThan(1);
+    gone.end();
+    expect((await own.manage('POST', '/manage/migrations/up')).body).to.deep.include({ pending: [] });
+    await own.stop();
+  });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { WireProject, WireProblem } from '../daemon/api/contract.js';
+import type { WireMigrations, WireProblem, WireProject } from '../daemon/api/contract.js';
 import { mintSecret } from '../daemon/core/token.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestAnswer, type TestDaemon } from './support/daemon.js';
 import { RawClient } from './support/raw.js';
@@ -10,8 +10,10 @@ const ID = '00000000-0000-4000-8000-000000000000';
 describe('the management API', () => {
   let daemon: TestDaemon;
   let project: WireProject;
+  let startedAtMs: number;
 
   before(async () => {
+    startedAtMs = Date.now();
     daemon = await startDaemon();
     project = await daemon.createProject();
   });
@@ -300,6 +302,9 @@ describe('the management API', () => {
     it('are shown with the time each was applied, and applying none changes nothing and leaves no record', async () => {
       const shown = await daemon.manage('GET', '/manage/migrations');
       expect(shown.body).to.deep.include({ current: '0003-usage', pending: [] });
+      const { applied } = shown.body as WireMigrations;
+      expect(applied.map(({ name }) => name)).to.deep.equal(['0001-first-tables', '0002-audit-order', '0003-usage']);
+      for (const { applied_at: at } of applied) expect(Date.parse(at)).to.be.within(startedAtMs, daemon.clock.now());
       const before = await storedIn(daemon);
       expect((await daemon.manage('POST', '/manage/migrations/up')).body).to.deep.equal(shown.body);
       expect(await storedIn(daemon)).to.deep.equal(before);
