@@ -1,5 +1,6 @@
 import { DataTypes, QueryTypes } from 'sequelize';
 import type { Migration } from './migration.js';
+import { type Schema, time } from './schema.js';
 
 /**
  * Records of changes get the number of their place among all: what a copy of them goes by, and who follows them. They can be
@@ -8,58 +9,57 @@ import type { Migration } from './migration.js';
 export const auditOrder: Migration = {
   name: '0002-audit-order',
   minBuild: '0.1.0',
-  async up({ queryInterface, transaction }) {
-    const { sequelize } = queryInterface;
-    const inTransaction = { transaction };
-    await queryInterface.addColumn(
-      'audit',
-      'seq',
-      { type: DataTypes.BIGINT, allowNull: false, defaultValue: 0 },
-      inTransaction,
+  async up({ schema, queryInterface, transaction }) {
+    await schema.addColumn('audit', 'seq', { ...time, defaultValue: 0 });
+    await createWords(schema);
+    const before = await queryInterface.sequelize.query<RecordBefore>(
+      'SELECT * FROM audit WHERE seq = 0 ORDER BY recorded_at, id',
+      { type: QueryTypes.SELECT, transaction },
     );
-    // What a search finds, see daemon/store/sql/audit-words.ts. It holds no text, only which records hold a word.
-    await sequelize.query(
-      `CREATE VIRTUAL TABLE audit_words USING
-         fts5(words, content='', detail=none, columnsize=0, tokenize='ascii', prefix='1 2 3 4 5 6 7 8')`,
-      inTransaction,
-    );
-    const before = await sequelize.query<RecordBefore>('SELECT * FROM audit ORDER BY recorded_at, id', {
-      type: QueryTypes.SELECT,
-      transaction,
-    });
-    for (const record of before) {
-      await sequelize.query('UPDATE change_seq SET seq = seq + 1 WHERE id = 1', inTransaction);
-      await sequelize.query('UPDATE audit SET seq = (SELECT seq FROM change_seq WHERE id = 1) WHERE id = $id', {
-        ...inTransaction,
-        bind: { id: record.id },
-      });
-      await sequelize.query(
-        `INSERT INTO audit_words (rowid, words)
-         SELECT recorded_at * 1048576 + seq % 1048576, $words FROM audit WHERE id = $id`,
-        { ...inTransaction, bind: { id: record.id, words: wordsOf(record) } },
-      );
-    }
-    await queryInterface.addIndex('audit', ['seq'], { ...inTransaction, name: 'audit_seq', unique: true });
+    for (const record of before) await number(schema, record);
+    await schema.addIndex('audit', ['seq'], 'audit_seq', true);
     const orders = { place: [], token: ['token_id'], project: ['project_id'] };
     for (const [name, columns] of Object.entries(orders)) {
-      const fields = [...columns, 'recorded_at', 'seq'];
-      await queryInterface.addIndex('audit', fields, { ...inTransaction, name: `audit_${name}` });
+      await schema.addIndex('audit', [...columns, 'recorded_at', 'seq'], `audit_${name}`);
     }
-    await queryInterface.removeIndex('audit', 'audit_time', inTransaction);
+    await schema.removeIndex('audit', 'audit_time');
 
-    await queryInterface.createTable(
-      'audit_anchors',
-      {
-        chain: { type: DataTypes.STRING(512), allowNull: false, primaryKey: true }, // the path of the file
-        line: { type: DataTypes.BIGINT, allowNull: false, primaryKey: true },
-        head: { type: DataTypes.STRING(64), allowNull: false }, // SHA-256 of that line, hex
-        seq: { type: DataTypes.BIGINT, allowNull: true }, // of the record in it
-        anchored_at: { type: DataTypes.BIGINT, allowNull: false },
-      },
-      inTransaction,
-    );
+    await schema.createTable('audit_anchors', {
+      chain: { type: schema.text(512), allowNull: false, primaryKey: true }, // the path of the file
+      line: { ...time, primaryKey: true },
+      head: { type: schema.text(64), allowNull: false }, // SHA-256 of that line, hex
+      seq: { type: DataTypes.BIGINT, allowNull: true }, // of the record in it
+      anchored_at: time,
+    });
   },
 };
+
+/** What a search finds, see daemon/store/sql/audit-words.ts. It holds no text, only which records hold a word. */
+async function createWords(schema: Schema): Promise<void> {
+  if (schema.dialect === 'sqlite') {
+    await schema.run(
+      `CREATE VIRTUAL TABLE audit_words USING
+         fts5(words, content='', detail=none, columnsize=0, tokenize='ascii', prefix='1 2 3 4 5 6 7 8')`,
+    );
+  } else {
+    await schema.createTableAs(
+      'audit_words',
+      `word ${schema.text(64)} NOT NULL, seq BIGINT NOT NULL, PRIMARY KEY (word, seq)`,
+    );
+  }
+}
+
+async function number(schema: Schema, record: RecordBefore): Promise<void> {
+  const { id } = record;
+  await schema.run('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
+  await schema.run('UPDATE audit SET seq = (SELECT seq FROM change_seq WHERE id = 1) WHERE id = $id', { id });
+  // Only on SQLite was there ever a release without them.
+  if (schema.dialect !== 'sqlite') return;
+  await schema.run(
+    'INSERT INTO audit_words (rowid, words) SELECT recorded_at * 1048576 + seq % 1048576, $words FROM audit WHERE id = $id',
+    { id, words: wordsOf(record) },
+  );
+}
 
 type RecordBefore = Record<string, string | number | null> & { id: string };
 

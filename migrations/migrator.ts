@@ -1,13 +1,16 @@
 /**
  * The schema's history: which migrations there are, which have been applied, and applying the rest.
- * Each one is a transaction together with its own record, so that a kill leaves it done or not begun.
+ * Each one is a transaction together with its own record, so that a kill leaves it done or not begun; on MySQL, which commits every
+ * change of a table by itself, done or begun, and then it is run again.
  */
 import { QueryTypes, type Sequelize, Transaction } from 'sequelize';
 import type { UmzugStorage } from 'umzug';
 import { firstTables } from './0001-first-tables.js';
 import { auditOrder } from './0002-audit-order.js';
 import { usage } from './0003-usage.js';
+import { whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
+import { Schema } from './schema.js';
 
 const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage];
 const TABLE = 'schema_migrations';
@@ -78,39 +81,50 @@ export class Migrator {
   }
 
   async #apply(): Promise<MigrationStatus> {
-    await this.#sequelize.query(
-      `CREATE TABLE IF NOT EXISTS ${TABLE} (name VARCHAR(100) NOT NULL PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL)`,
-    );
-    const umzug = await this.#umzug();
-    await umzug.up();
-    return this.status();
-  }
-
-  async #umzug() {
     // Only now: with its command line, which nobody here uses, it takes 8 MB and a quarter of the time of a start.
     const { Umzug } = await import('umzug');
-    const sequelize = this.#sequelize;
     const storage: UmzugStorage = {
       // Each migration records itself in its own transaction.
       logMigration: () => Promise.resolve(),
       unlogMigration: () => Promise.reject(new Error('migrations are not taken back')),
       executed: async () => (await this.#applied()).map((row) => row.name),
     };
-    return new Umzug({
+    const umzug = new Umzug({
       storage,
       logger: undefined,
-      migrations: MIGRATIONS.map((migration) => ({
-        name: migration.name,
-        up: () =>
-          sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, async (transaction) => {
-            await migration.up({ queryInterface: sequelize.getQueryInterface(), transaction });
-            await sequelize.query(`INSERT INTO ${TABLE} (name, min_build, applied_at) VALUES ($name, $build, $at)`, {
-              bind: { name: migration.name, build: migration.minBuild, at: this.#now() },
-              transaction,
-            });
-          }),
-      })),
+      migrations: MIGRATIONS.map((migration) => ({ name: migration.name, up: () => this.#run(migration) })),
     });
+    await umzug.up();
+    return this.status();
+  }
+
+  #run(migration: Migration): Promise<void> {
+    const sequelize = this.#sequelize;
+    return sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, (transaction) =>
+      whileAlone(sequelize, transaction, async () => {
+        await sequelize.query(
+          `CREATE TABLE IF NOT EXISTS ${TABLE} (name VARCHAR(100) NOT NULL PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL)`,
+          { transaction },
+        );
+        // While we waited for our turn another process may have done it.
+        if (await this.#isApplied(migration, transaction)) return;
+        const queryInterface = sequelize.getQueryInterface();
+        await migration.up({ schema: new Schema(queryInterface, transaction), queryInterface, transaction });
+        await sequelize.query(`INSERT INTO ${TABLE} (name, min_build, applied_at) VALUES ($name, $build, $at)`, {
+          bind: { name: migration.name, build: migration.minBuild, at: this.#now() },
+          transaction,
+        });
+      }),
+    );
+  }
+
+  async #isApplied({ name }: Migration, transaction: Transaction): Promise<boolean> {
+    const rows = await this.#sequelize.query(`SELECT name FROM ${TABLE} WHERE name = $name`, {
+      bind: { name },
+      type: QueryTypes.SELECT,
+      transaction,
+    });
+    return rows.length > 0;
   }
 
   async #applied(): Promise<AppliedRow[]> {

@@ -8,9 +8,10 @@
 import type { AuditRecord } from '../../core/audit.js';
 import type { AuditFilter, PageOf, PageRequest, Position } from '../../core/ports.js';
 import { AUDIT_COLUMNS, type AuditRow, recordOf } from './audit.js';
-import { isByWords, placesOf, STANDS_AT } from './audit-words.js';
+import { isByWords, placesOf, STANDS_AT, wordConditions } from './audit-words.js';
 import { listUses, useById } from './audit-uses.js';
 import type { Bind, Reader } from './database.js';
+import { Conditions } from './lists.js';
 
 /** A record, and where a page that ends with it is continued. */
 export interface Placed {
@@ -47,7 +48,8 @@ const DIGITS = 16; // Of the largest number there can be, so that the order of i
 
 async function listChanges(on: Reader, filter: AuditFilter, most: number, after: Position | null): Promise<Placed[]> {
   const behind = after && bindOf(after);
-  const rows = await (isByWords(filter) ? found(on, filter, most, behind) : inOrder(on, filter, most, behind));
+  const isSearched = on.dialect.name === 'sqlite' && isByWords(filter);
+  const rows = await (isSearched ? found(on, filter, most, behind) : inOrder(on, filter, most, behind));
   return rows.map((row) => ({
     record: recordOf(row),
     position: { value: Number(row.recorded_at), id: `c${String(row.seq).padStart(DIGITS, '0')}` },
@@ -71,20 +73,21 @@ function found(on: Reader, filter: AuditFilter, most: number, behind: Bind | nul
 }
 
 function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<AuditRow[]> {
-  const { projectId, tokenId, sinceMs, untilMs } = filter;
-  const conditions: Record<string, [string, string | number | undefined]> = {
-    tokenId: ['a.token_id = $tokenId', tokenId],
-    projectId: ['a.project_id = $projectId', projectId],
-    sinceMs: ['a.recorded_at >= $sinceMs', sinceMs],
-    untilMs: ['a.recorded_at < $untilMs', untilMs],
-  };
-  const given = Object.entries(conditions).filter(([, [, value]]) => value !== undefined);
-  const where = given.map(([, [condition]]) => condition);
-  if (behind) where.push('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)');
+  const { projectId, tokenId, sinceMs, untilMs, action, actor, outcome, text } = filter;
+  const where = new Conditions();
+  if (tokenId !== undefined) where.and('a.token_id = $tokenId', { tokenId });
+  if (projectId !== undefined) where.and('a.project_id = $projectId', { projectId });
+  if (sinceMs !== undefined) where.and('a.recorded_at >= $sinceMs', { sinceMs });
+  if (untilMs !== undefined) where.and('a.recorded_at < $untilMs', { untilMs });
+  if (action !== undefined) where.and('a.action = $action', { action });
+  if (actor !== undefined) where.and('a.actor = $actor', { actor });
+  if (outcome !== undefined) where.and('a.outcome = $outcome', { outcome });
+  for (const [condition, bind] of wordConditions(text ?? '')) where.and(condition, bind);
+  if (behind) where.and('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)', behind);
   const index = tokenId !== undefined ? 'audit_token' : projectId !== undefined ? 'audit_project' : 'audit_place';
   return on.select<AuditRow>(
-    `SELECT ${AUDIT_COLUMNS} FROM audit a ${on.dialect.by(index)} ${where.length > 0 ? `WHERE ${where.join(' AND ')}` : ''}
+    `SELECT ${AUDIT_COLUMNS} FROM audit a ${on.dialect.by(index)} ${where.sql}
      ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
-    { ...Object.fromEntries(given.map(([name, [, value]]) => [name, value as string | number])), ...behind },
+    where.bind,
   );
 }

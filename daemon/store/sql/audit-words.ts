@@ -5,11 +5,12 @@
  * whatever the filter lets through: neither are a million records looked at nor are those found collected and sorted. What a
  * record is about (action, actor, outcome, project, token) stands in it as a word of its own, which begins with a sign that
  * no word of a text has: so neither does a search find it, nor can a text pass for it. Only SQLite understands this.
- *
  * A record's row number there is its place: the time, and behind it the last 20 bits of its number.
+ *
+ * Elsewhere it is a table of words and of the numbers of the records that hold them, and of texts alone.
  */
 import type { AuditRecord } from '../../core/audit.js';
-import type { AuditFilter } from '../../core/ports.js';
+import type { AuditFilter, CommittedRecord } from '../../core/ports.js';
 import type { Bind, Connection } from './database.js';
 
 const AT_ONE_TIME = 2 ** 20;
@@ -18,11 +19,41 @@ const AT_ONE_TIME = 2 ** 20;
 const PLACE_OF_RECORD = `recorded_at * ${AT_ONE_TIME} + seq % ${AT_ONE_TIME}`;
 const placeOf = (time: string) => `CAST(${time} AS INTEGER) * ${AT_ONE_TIME}`;
 
-export async function insertWords(tx: Connection, record: AuditRecord): Promise<void> {
+export async function insertWords(tx: Connection, record: CommittedRecord): Promise<void> {
+  if (tx.dialect.name !== 'sqlite') {
+    await insertRows(tx, record);
+    return;
+  }
   await tx.execute(
     `INSERT INTO audit_words (rowid, words) SELECT ${PLACE_OF_RECORD}, $words FROM audit WHERE id = $id`,
     { id: record.id, words: [...marksOf(record), ...new Set(wordsIn(textOf(record)))].join(' ') },
   );
+}
+
+// As long as its column.
+const LONGEST_WORD = 64;
+
+async function insertRows(tx: Connection, record: CommittedRecord): Promise<void> {
+  const words = [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, LONGEST_WORD)))];
+  if (words.length === 0) return;
+  const bind: Bind = { seq: record.seq };
+  const rows = words.map((word, i) => {
+    bind[`word_${i}`] = word;
+    return `($word_${i}, $seq)`;
+  });
+  await tx.execute(`INSERT INTO audit_words (word, seq) VALUES ${rows.join(', ')}`, bind);
+}
+
+/** Where there is no full-text index: the conditions that records `a` hold words that begin so. */
+export function wordConditions(text: string): [string, Bind][] {
+  return wordsIn(text).map((word, i) => {
+    const first = word.slice(0, LONGEST_WORD);
+    return [
+      `a.seq IN (SELECT w.seq FROM audit_words w WHERE w.word >= $first_${i} AND w.word < $last_${i})`,
+      // Behind whatever a word goes on with.
+      { [`first_${i}`]: first, [`last_${i}`]: `${first}\u{10ffff}` },
+    ];
+  });
 }
 
 /**

@@ -11,7 +11,14 @@ export interface Dialect {
   readonly greatest: (one: string, other: string) => string;
   /** Goes behind an INSERT: where there is a row of that key already, adds to its counts instead. */
   readonly orAdd: (table: string, key: readonly string[], counts: readonly string[]) => string;
+  /** Whether an UPDATE can say what became of its rows (`RETURNING`). */
+  readonly returns: boolean;
+  /** Goes behind a SELECT in a transaction: nobody else changes these rows until it is over. */
+  readonly forUpdate: string;
 }
+
+const orAddStandard: Dialect['orAdd'] = (table, key, counts) =>
+  `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${counts.map((it) => `${it} = ${table}.${it} + excluded.${it}`).join(', ')}`;
 
 export const sqlite: Dialect = {
   name: 'sqlite',
@@ -20,6 +27,34 @@ export const sqlite: Dialect = {
   // LIKE, which folds case as well, takes a fifth more of a million names.
   contains: (column, bind) => `INSTR(${column}, ${bind}) > 0`,
   greatest: (one, other) => `MAX(${one}, ${other})`,
-  orAdd: (table, key, counts) =>
-    `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${counts.map((it) => `${it} = ${table}.${it} + excluded.${it}`).join(', ')}`,
+  orAdd: orAddStandard,
+  returns: true,
+  forUpdate: '', // It has one writer, and a transaction is it.
+};
+
+export const postgres: Dialect = {
+  name: 'postgres',
+  by: () => '', // It counts what is where, and finds the way by itself.
+  among: (table, column, list) =>
+    `json_array_elements_text(CAST(${list} AS json)) AS listed(value) JOIN ${table} ON ${column} = listed.value`,
+  contains: (column, bind) => `POSITION(${bind} IN ${column}) > 0`,
+  greatest: (one, other) => `GREATEST(${one}, ${other})`,
+  orAdd: orAddStandard,
+  returns: true,
+  forUpdate: 'FOR UPDATE',
+};
+
+/** MySQL, and MariaDB, which understands the same. */
+export const mysql: Dialect = {
+  name: 'mysql',
+  by: (index) => `FORCE INDEX (${index})`,
+  among: (table, column, list) =>
+    `JSON_TABLE(${list}, '$[*]' COLUMNS (value VARCHAR(64) PATH '$')) AS listed
+     JOIN ${table} ON ${column} = CONVERT(listed.value USING utf8mb4) COLLATE utf8mb4_bin`,
+  contains: (column, bind) => `LOCATE(${bind}, ${column}) > 0`,
+  greatest: (one, other) => `GREATEST(${one}, ${other})`,
+  orAdd: (_table, _key, counts) =>
+    `ON DUPLICATE KEY UPDATE ${counts.map((it) => `${it} = ${it} + VALUES(${it})`).join(', ')}`,
+  returns: false,
+  forUpdate: 'FOR UPDATE',
 };

@@ -1,5 +1,5 @@
 import { type Ledger, StoreUnavailable, type TakeReport, type Tick, type TickRow } from '../../core/ports.js';
-import type { Connection, Database } from './database.js';
+import type { Bind, Connection, Database } from './database.js';
 
 export class SqlLedger implements Ledger {
   constructor(private readonly database: Database) {}
@@ -73,15 +73,22 @@ async function settle(tx: Connection, instanceId: string, row: TickRow): Promise
 /** The one statement on which the cap hangs. @returns the units still left; null when the cap has no room for `take` more. */
 async function settleToken(tx: Connection, row: TickRow, take: number): Promise<number | null> {
   const { tokenId, uses, hits, giveBack, lastUsedAtMs } = row;
-  const [settled] = await tx.select<Left>(
-    `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
+  const update = `UPDATE tokens SET request_count = request_count + $uses, cache_hit_count = cache_hit_count + $hits,
        last_used_at = ${tx.dialect.greatest('last_used_at', '$lastUsedAtMs')}, reserved = reserved - $giveBack + $take
-     WHERE id = $tokenId AND ($take = 0 OR reserved - $giveBack + $take <= max_requests)
-     RETURNING max_requests - reserved AS units`,
-    { tokenId, uses, hits, giveBack, take, lastUsedAtMs },
-  );
-  if (!settled && take === 0) throw new StoreUnavailable('a token that was used is not in the database');
+     WHERE id = $tokenId AND ($take = 0 OR reserved - $giveBack + $take <= max_requests)`;
+  const bind = { tokenId, uses, hits, giveBack, take, lastUsedAtMs };
+  const left = tx.dialect.returns ? await leftBy(tx, update, bind) : await leftAfter(tx, update, bind);
+  if (left === null && take === 0) throw new StoreUnavailable('a token that was used is not in the database');
+  return left;
+}
+
+async function leftBy(tx: Connection, update: string, bind: Bind): Promise<number | null> {
+  const [settled] = await tx.select<Left>(`${update} RETURNING max_requests - reserved AS units`, bind);
   return settled ? unitsOf(settled) : null;
+}
+
+async function leftAfter(tx: Connection, update: string, bind: Bind & { tokenId: string }): Promise<number | null> {
+  return (await tx.execute(update, bind)) === 0 ? null : leftOf(tx, bind.tokenId);
 }
 
 interface Left {

@@ -54,10 +54,10 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
     });
   }
   const order = `ORDER BY ${sortColumn} ${direction}, ${idColumn} ${direction}`;
-  // First the ids alone, which an index holds together with what the conditions look at; then their rows.
+  // First the ids alone (in brackets of their own, for MySQL limits no list otherwise), which an index holds together with what the conditions look at; then their rows.
   const ids = `SELECT ${idColumn} FROM ${from} ${list.hint ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
   const rows = await on.select<Row>(
-    `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (${ids}) ${order}`,
+    `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (SELECT * FROM (${ids}) page) ${order}`,
     where.bind,
   );
   const shown = rows.slice(0, page.limit);

@@ -1,14 +1,23 @@
 import type { PageOf, PageRequest, ProjectFilter } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
-import type { Reader } from './database.js';
+import type { Connection, Reader } from './database.js';
 import { Conditions, pageOf } from './lists.js';
 import { PROJECT_COLUMNS, projectOf, type ProjectRow } from './rows.js';
 
 /** What binds a sealed upstream key to its row. */
 export const placeOfKey = (projectId: string) => `project:${projectId}:api_key`;
 
-export async function projectById(on: Reader, id: string): Promise<Project | null> {
-  const [row] = await on.select<ProjectRow>(`SELECT ${PROJECT_COLUMNS} FROM projects WHERE id = $id`, { id });
+export function projectById(on: Reader, id: string): Promise<Project | null> {
+  return oneProject(on, id, '');
+}
+
+/** Nobody else changes it until the transaction is over. */
+export function lockedProject(tx: Connection, id: string): Promise<Project | null> {
+  return oneProject(tx, id, tx.dialect.forUpdate);
+}
+
+async function oneProject(on: Reader, id: string, lock: string): Promise<Project | null> {
+  const [row] = await on.select<ProjectRow>(`SELECT ${PROJECT_COLUMNS} FROM projects WHERE id = $id ${lock}`, { id });
   return row ? projectOf(row) : null;
 }
 

@@ -20,7 +20,7 @@ import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
 import type { Bind, Connection, Database } from './database.js';
 import { population } from './population.js';
-import { listProjects, placeOfKey, projectById } from './projects.js';
+import { listProjects, lockedProject, placeOfKey, projectById } from './projects.js';
 import { listTokens, tokenByDigest, tokenById } from './tokens.js';
 
 export class SqlRecords implements RecordStore {
@@ -101,8 +101,7 @@ class SqlChange implements ChangeTransaction {
   ) {}
 
   lockProject(id: string) {
-    // SQLite has one writer, and this transaction is it.
-    return projectById(this.tx, id);
+    return lockedProject(this.tx, id);
   }
 
   async insertProject(project: NewProject): Promise<void> {
@@ -180,7 +179,7 @@ class SqlChange implements ChangeTransaction {
     const [place] = await this.tx.select<{ seq: number | string }>('SELECT seq FROM change_seq WHERE id = 1');
     const seq = Number(place?.seq);
     await this.#insert('audit', auditColumns({ ...record, seq }));
-    await insertWords(this.tx, record);
+    await insertWords(this.tx, { ...record, seq });
     this.records.push({ ...record, seq });
     if (!change) return;
     await this.#insert('changes', {

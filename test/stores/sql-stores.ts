@@ -1,0 +1,475 @@
+/** What every SQL database does behind the ports of the core. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import { auditRecord, type Caller } from '../../daemon/core/audit.js';
+import {
+  type AuditFilter,
+  type ChangeTransaction,
+  type NewProject,
+  type NewToken,
+  type Position,
+  StoreConflict,
+  StoreUnavailable,
+  type TickRow,
+  type TokenFilter,
+  type TokenSort,
+  type UsageRow,
+} from '../../daemon/core/ports.js';
+import { SecretBox } from '../../daemon/store/secrets.js';
+import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
+import type { Database } from '../../daemon/store/sql/database.js';
+import { SqlLedger } from '../../daemon/store/sql/ledger.js';
+import { SqlRecords } from '../../daemon/store/sql/records.js';
+import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
+import { SqlUsage } from '../../daemon/store/sql/usage.js';
+import { Migrator } from '../../migrations/migrator.js';
+
+const NOW = Date.UTC(2026, 5, 1, 12);
+const HOUR = 3_600_000;
+const CALLER: Caller = { actor: 'cli', requestId: 'request-1', clientIp: '127.0.0.1', reason: null };
+
+/** @param openDatabase an empty one. `again` opens the same one a second time, as another process would. */
+export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Database; again: () => Database }>): void {
+  const box = new SecretBox(randomBytes(32));
+  let database: Database;
+  let other: Database;
+  let records: SqlRecords;
+  let ledger: SqlLedger;
+  let usage: SqlUsage;
+
+  before(async () => {
+    const { database: opened, again } = await openDatabase();
+    database = opened;
+    other = again();
+    await new Migrator(database.sequelize, '0.1.0', () => NOW).up();
+    records = new SqlRecords(database, box);
+    ledger = new SqlLedger(database);
+    usage = new SqlUsage(database);
+  });
+  after(async () => {
+    await other.close();
+    await database.close();
+  });
+
+  // ---- what there is
+
+  const newProject = (name: string = randomUUID()): NewProject => ({
+    id: randomUUID(),
+    name,
+    isActive: true,
+    apiKeyHint: '1234',
+    createdAtMs: NOW,
+    updatedAtMs: NOW,
+    deactivatedAtMs: null,
+    upstreamKey: 'sk-upstream-1234',
+  });
+  const newToken = (projectId: string, more: Partial<NewToken> = {}): NewToken => ({
+    id: randomUUID(),
+    projectId,
+    name: null,
+    isActive: true,
+    expiresAtMs: NOW + HOUR,
+    maxRequests: 0,
+    requestCount: 0,
+    cacheHitCount: 0,
+    createdAtMs: NOW,
+    lastUsedAtMs: null,
+    obfuscated: 'sk-wt-abcd…wxyz',
+    digest: randomBytes(32).toString('hex'),
+    ...more,
+  });
+  const change = <T>(work: (tx: ChangeTransaction) => Promise<T>) => records.change(work);
+
+  async function aProject(): Promise<NewProject> {
+    const project = newProject();
+    await change((tx) => tx.insertProject(project));
+    return project;
+  }
+  async function aToken(more: Partial<NewToken> = {}, projectId?: string): Promise<NewToken> {
+    const token = newToken(projectId ?? (await aProject()).id, more);
+    await change((tx) => tx.insertToken(token));
+    return token;
+  }
+  const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+  describe('projects and tokens', () => {
+    it('are read as they were written, the upstream key sealed in between', async () => {
+      const project = await aProject();
+      const token = await aToken({ name: 'Ünïcode 😀', maxRequests: 2 ** 45 }, project.id);
+      const { upstreamKey, ...shown } = project;
+      expect(await records.project(project.id)).to.deep.equal(shown);
+      const { digest, ...shownToken } = token;
+      expect((await records.token(token.id))?.token).to.deep.equal(shownToken);
+      expect((await records.tokenByDigest(digest))?.token.id).to.equal(token.id);
+      const known = await new SqlTokenLookup(database, box).byDigest(digest);
+      expect(known).to.deep.include({ reserved: 0, projectIsActive: true, upstreamKey });
+      const [row] = await database.select<{ api_key: string }>('SELECT api_key FROM projects WHERE id = $id', {
+        id: project.id,
+      });
+      expect(row?.api_key).not.to.include(upstreamKey);
+    });
+
+    it('of which the id or the digest differs in one letter’s case are others', async () => {
+      const token = await aToken({ id: `case-${randomUUID()}` });
+      expect(await records.token(token.id.toUpperCase())).to.equal(null);
+      expect(await records.tokenByDigest(token.digest.toUpperCase())).to.equal(null);
+      await aToken({ id: token.id.toUpperCase(), digest: token.digest.toUpperCase() });
+    });
+
+    it('of which a unique value is taken are a conflict, and nothing of that change is kept', async () => {
+      const project = await aProject();
+      const another = newProject();
+      const failure = await failureOf(
+        change(async (tx) => {
+          await tx.insertProject(another);
+          await tx.insertProject(newProject(project.name));
+        }),
+      );
+      expect(failure).to.be.instanceOf(StoreConflict);
+      expect(await records.project(another.id)).to.equal(null);
+    });
+
+    it('that belong to nothing are refused, and what is too long is not cut to fit', async () => {
+      expect(await failureOf(aToken({}, randomUUID()))).to.be.instanceOf(StoreUnavailable);
+      if (database.dialect.name === 'sqlite') return; // It keeps texts of any length.
+      expect(await failureOf(aToken({ obfuscated: 'x'.repeat(17) }))).to.be.instanceOf(StoreUnavailable);
+    });
+
+    it('whose change fails leave the words of the driver, and none of the values', async () => {
+      const failure = await failureOf(
+        change((tx) => tx.insertProject({ ...newProject(), apiKeyHint: 'x', id: null as unknown as string })),
+      );
+      expect((failure as Error).message).not.to.include('sk-upstream');
+      expect(JSON.stringify(failure)).not.to.include('sk-upstream');
+    });
+
+    it('are revoked together, once', async () => {
+      const project = await aProject();
+      await aToken({}, project.id);
+      await aToken({}, project.id);
+      await aToken({ isActive: false }, project.id);
+      expect(await change((tx) => tx.revokeTokensOf(project.id))).to.equal(2);
+      expect(await change((tx) => tx.revokeTokensOf(project.id))).to.equal(0);
+    });
+
+    it('that one locks are not changed by another until it is done', async () => {
+      const project = await aProject();
+      const order: string[] = [];
+      let release: () => void = () => undefined;
+      const held = new Promise<void>((resolve) => (release = resolve));
+      let locked: () => void = () => undefined;
+      const isLocked = new Promise<void>((resolve) => (locked = resolve));
+      const first = change(async (tx) => {
+        await tx.lockProject(project.id);
+        locked();
+        await held;
+        order.push('first');
+      });
+      await isLocked;
+      const second = change(async (tx) => {
+        await tx.lockProject(project.id);
+        order.push('second');
+      });
+      release();
+      await Promise.all([first, second]);
+      expect(order).to.deep.equal(['first', 'second']);
+    });
+  });
+
+  describe('a list of tokens', () => {
+    let projectId: string;
+    const names = ['alpha', 'Beta', 'alphabet', 'gamma', 'ALPHA 2', '100%_x'];
+
+    before(async () => {
+      ({ id: projectId } = await aProject());
+      for (const [i, name] of names.entries()) {
+        await aToken(
+          { name, createdAtMs: NOW + i, maxRequests: i % 2 === 0 ? 0 : 10, expiresAtMs: NOW + i * HOUR },
+          projectId,
+        );
+      }
+    });
+
+    async function all(filter: TokenFilter, sort: TokenSort = { field: 'createdAt', descending: true }, limit = 2) {
+      const found: string[] = [];
+      let after: Position | null = null;
+      let total: number | null = null;
+      do {
+        const page = await records.tokens({ projectId, ...filter }, sort, { limit, after }, NOW + 1);
+        found.push(...page.rows.map(({ token }) => token.name ?? ''));
+        total ??= page.total;
+        after = page.next;
+      } while (after !== null);
+      expect(total).to.equal(found.length);
+      return found;
+    }
+
+    it('comes page by page, each once, in the order asked for', async () => {
+      expect(await all({})).to.deep.equal([...names].reverse());
+      expect(await all({}, { field: 'expiresAt', descending: false })).to.deep.equal(names);
+      // Byte by byte, everywhere.
+      expect(await all({}, { field: 'name', descending: false })).to.deep.equal([...names].sort());
+      expect(await all({}, { field: 'lastUsedAt', descending: true })).to.have.members(names);
+    });
+
+    it('is narrowed by state, expiry, use and text', async () => {
+      expect(await all({ state: 'expired' })).to.deep.equal(['alpha']);
+      expect(await all({ state: 'active' })).to.have.lengthOf(5);
+      expect(await all({ expiresAfterMs: NOW + HOUR, expiresBeforeMs: NOW + 4 * HOUR })).to.deep.equal([
+        'gamma',
+        'alphabet',
+      ]);
+      expect(await all({ usedOverPercent: 10 })).to.deep.equal([]);
+      expect(await all({ text: 'alpha' })).to.have.members(['alpha', 'alphabet', 'ALPHA 2']);
+      expect(await all({ text: '%_' })).to.deep.equal(['100%_x']);
+      expect(await all({ text: 'nothing so' })).to.deep.equal([]);
+    });
+
+    it('is searched by the beginning of an id as well', async () => {
+      const token = await aToken({ name: 'by id' }, projectId);
+      expect(await all({ text: token.id.slice(0, 13) })).to.deep.equal(['by id']);
+      await change((tx) => tx.setTokenActive(token.id, false));
+      expect(await all({ text: token.id, state: 'revoked' })).to.deep.equal(['by id']);
+    });
+
+    it('and all the others are counted by their states', async () => {
+      const before = await records.population(NOW);
+      const { id } = await aProject();
+      await aToken({}, id);
+      await aToken({ isActive: false }, id);
+      await aToken({ expiresAtMs: NOW }, id);
+      const now = await records.population(NOW);
+      expect(now.projects.all - before.projects.all).to.equal(1);
+      expect(now.tokens.active - before.tokens.active).to.equal(1);
+      expect(now.tokens.revoked - before.tokens.revoked).to.equal(1);
+      expect(now.tokens.expired - before.tokens.expired).to.equal(1);
+      const project = await records.project(id);
+      if (project) await change((tx) => tx.updateProject({ ...project, isActive: false }, undefined));
+      const later = await records.population(NOW);
+      expect(later.tokens.project_inactive - now.tokens.project_inactive).to.equal(1);
+    });
+  });
+
+  describe('counts and leases', () => {
+    const instance = async () => {
+      const id = randomUUID();
+      await database.transact((tx) =>
+        tx.execute('INSERT INTO instances (id, seq, started_at, heartbeat_at) VALUES ($id, 0, $now, $now)', {
+          id,
+          now: NOW,
+        }),
+      );
+      return id;
+    };
+    const row = (tokenId: string, more: Partial<TickRow>): TickRow => ({
+      tokenId,
+      uses: 0,
+      hits: 0,
+      lastUsedAtMs: NOW,
+      leased: false,
+      take: 0,
+      giveBack: 0,
+      ...more,
+    });
+    const countsOf = async (id: string) => {
+      const [counts] = await database.select<Record<string, number | string>>(
+        'SELECT request_count, reserved, cache_hit_count, last_used_at FROM tokens WHERE id = $id',
+        { id },
+      );
+      return Object.values(counts ?? {}).map(Number);
+    };
+
+    it('are taken up to the cap and no further', async () => {
+      const { id } = await aToken({ maxRequests: 10 });
+      const instanceId = await instance();
+      const take = async (seq: number, units: number) =>
+        (await ledger.commit({ instanceId, seq, nowMs: NOW, rows: [row(id, { take: units })] })).get(id);
+      expect(await take(1, 4)).to.deep.equal({ granted: 4, left: 6 });
+      expect(await take(2, 8)).to.deep.equal({ granted: 6, left: 0 });
+      expect(await take(3, 1)).to.deep.equal({ granted: 0, left: 0 });
+    });
+
+    it('are never taken beyond the cap by many at once', async () => {
+      const { id } = await aToken({ maxRequests: 30 });
+      const ledgers = [ledger, new SqlLedger(database.dialect.name === 'sqlite' ? database : other)];
+      const granted = await Promise.all(
+        Array.from({ length: 20 }, async (_, i) => {
+          const instanceId = await instance();
+          const reports = await ledgers[i % 2]?.commit({
+            instanceId,
+            seq: 1,
+            nowMs: NOW,
+            rows: [row(id, { take: 3 })],
+          });
+          return reports?.get(id)?.granted ?? 0;
+        }),
+      );
+      expect(granted.reduce((sum, units) => sum + units, 0)).to.equal(30);
+      expect((await countsOf(id))[1]).to.equal(30);
+    });
+
+    it('are written with what was used, the latest use and what is given back', async () => {
+      const { id } = await aToken({ maxRequests: 10 });
+      const instanceId = await instance();
+      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 5 })] });
+      const rows = [row(id, { uses: 2, hits: 3, leased: true, giveBack: 3, lastUsedAtMs: NOW + 9 })];
+      await ledger.commit({ instanceId, seq: 2, nowMs: NOW, rows });
+      expect(await countsOf(id)).to.deep.equal([2, 2, 3, NOW + 9]);
+      await ledger.commit({ instanceId, seq: 3, nowMs: NOW, rows: [row(id, { hits: 1, lastUsedAtMs: NOW })] });
+      expect(await countsOf(id)).to.deep.equal([2, 2, 4, NOW + 9]);
+    });
+
+    it('are committed once: the same tick again, or one too many, changes nothing', async () => {
+      const { id } = await aToken();
+      const instanceId = await instance();
+      const tick = { instanceId, seq: 1, nowMs: NOW, rows: [row(id, { uses: 1 })] };
+      await ledger.commit(tick);
+      expect(await failureOf(ledger.commit(tick))).to.be.instanceOf(StoreUnavailable);
+      expect(await failureOf(ledger.commit({ ...tick, seq: 3 }))).to.be.instanceOf(StoreUnavailable);
+      expect(await ledger.lastSeq(instanceId)).to.equal(1);
+      expect((await countsOf(id))[0]).to.equal(1);
+    });
+
+    it('may be the same as before: a row that an UPDATE finds counts, whether or not it looks different then', async () => {
+      const { id } = await aToken();
+      const sql = 'UPDATE tokens SET is_active = $yes WHERE id = $id';
+      expect(await database.transact((tx) => tx.execute(sql, { yes: true, id }))).to.equal(1);
+      expect(await database.transact((tx) => tx.execute(sql, { yes: true, id: randomUUID() }))).to.equal(0);
+    });
+
+    it('of an instance that retires count as used', async () => {
+      const { id } = await aToken({ maxRequests: 10 });
+      const instanceId = await instance();
+      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await ledger.retire(instanceId);
+      expect((await countsOf(id)).slice(0, 2)).to.deep.equal([4, 4]);
+      expect(await failureOf(ledger.lastSeq(instanceId))).to.be.instanceOf(StoreUnavailable);
+    });
+  });
+
+  describe('records of changes', () => {
+    const record = (more: Parameters<typeof auditRecord>[0], caller: Partial<Caller> = {}, timeMs = NOW) =>
+      auditRecord(more, { ...CALLER, ...caller }, 'success', timeMs);
+
+    it('have the numbers of their commits, without a gap, however many are made at once', async () => {
+      const first = await records.lastRecord();
+      const theirs = database.dialect.name === 'sqlite' ? records : new SqlRecords(other, box);
+      await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          (i % 2 ? records : theirs).change((tx) =>
+            tx.record(record({ action: 'token.revoke', tokenId: `t${i}`, projectId: 'p' }), {
+              kind: 'token.revoked',
+              projectId: 'p',
+              tokenId: `t${i}`,
+            }),
+          ),
+        ),
+      );
+      const numbers = (await records.recordsAfter(first, 100)).map(({ seq }) => seq - first);
+      expect(numbers).to.deep.equal(Array.from({ length: 20 }, (_, i) => i + 1));
+    });
+
+    it('are found by each filter, newest first and page by page', async () => {
+      const projectId = randomUUID();
+      const tokenId = randomUUID();
+      for (let i = 0; i < 5; i++) {
+        const reason = i % 2 ? `Schlüssel verloren ${i}` : null;
+        await change((tx) =>
+          tx.record(record({ action: 'token.revoke', projectId, tokenId, details: { i } }, { reason }, NOW + i)),
+        );
+      }
+      await change((tx) => tx.record(record({ action: 'project.update', projectId }, { actor: 'tui' }, NOW + 9)));
+      const found = async (filter: AuditFilter) => {
+        const times: number[] = [];
+        let after: Position | null = null;
+        do {
+          const page = await records.auditRecords({ projectId, ...filter }, { limit: 2, after });
+          times.push(...page.rows.map(({ timeMs }) => timeMs - NOW));
+          after = page.next;
+        } while (after !== null);
+        return times;
+      };
+      expect(await found({})).to.deep.equal([9, 4, 3, 2, 1, 0]);
+      expect(await found({ tokenId })).to.deep.equal([4, 3, 2, 1, 0]);
+      expect(await found({ action: 'project.update' })).to.deep.equal([9]);
+      expect(await found({ actor: 'cli', sinceMs: NOW + 2, untilMs: NOW + 4 })).to.deep.equal([3, 2]);
+      expect(await found({ outcome: 'denied' })).to.deep.equal([]);
+      expect(await found({ text: 'schlü verl' })).to.deep.equal([3, 1]);
+      expect(await found({ text: tokenId.slice(0, 8) })).to.have.lengthOf(5);
+      expect(await found({ text: 'revoke' })).to.deep.equal([]);
+    });
+  });
+
+  describe('usage', () => {
+    const hour = (i: number) => Math.floor(NOW / HOUR) * HOUR + i * HOUR;
+    const useRow = (hourMs: number, more: Partial<UsageRow> = {}): UsageRow => ({
+      id: `${hourMs
+        .toString(16)
+        .padStart(12, '0')
+        .replace(/^(.{8})/, '$1-')}-${more.tokenId ?? 't'}-${more.outcome ?? 'ok'}`,
+      hourMs,
+      tokenId: 't',
+      projectId: 'p-of-usage',
+      outcome: 'ok',
+      code: '',
+      model: 'gpt',
+      requests: 1,
+      hits: 0,
+      promptTokens: 10,
+      completionTokens: 5,
+      withTokens: 1,
+      ...more,
+    });
+
+    it('is added to what is there, once for each flush, and summed up', async () => {
+      const instanceId = randomUUID();
+      const rows = [useRow(hour(0)), useRow(hour(1)), useRow(hour(1), { outcome: 'refused', requests: 4 })];
+      await usage.add({ instanceId, seq: 1, nowMs: NOW, rows });
+      expect(await failureOf(usage.add({ instanceId, seq: 1, nowMs: NOW, rows }))).not.to.equal(null);
+      await usage.add({
+        instanceId,
+        seq: 2,
+        nowMs: NOW,
+        rows: Array.from({ length: 90 }, (_, i) => useRow(hour(2), { tokenId: `u${i}` })),
+      });
+      await usage.add({ instanceId, seq: 3, nowMs: NOW, rows });
+      expect(await usage.lastFlush(instanceId)).to.equal(3);
+      const span = { sinceMs: hour(0), untilMs: hour(3), projectId: 'p-of-usage' };
+      const [whole] = await usage.report({ by: new Set(), ...span }, 10);
+      expect(whole).to.deep.include({ requests: 102, refused: 8, promptTokens: 960, completionTokens: 480 });
+      const hours = await usage.report({ by: new Set(['hour'] as const), ...span }, 10);
+      expect(hours.map(({ hourMs, requests }) => [((hourMs ?? 0) - hour(0)) / HOUR, requests]).sort()).to.deep.equal([
+        [0, 2],
+        [1, 10],
+        [2, 90],
+      ]);
+      const tokens = await usage.report({ by: new Set(['token', 'model'] as const), ...span }, 10);
+      expect(tokens).to.have.lengthOf(11); // One more than asked for: there are more.
+    });
+  });
+
+  describe('anchors', () => {
+    it('are kept once and dropped from the front', async () => {
+      const anchors = new SqlAnchors(database);
+      const anchor = { line: 3, head: 'a'.repeat(64), seq: null, atMs: NOW };
+      await anchors.keep('/x', anchor);
+      await anchors.keep('/x', { ...anchor, head: 'b'.repeat(64) });
+      expect(await anchors.last('/x')).to.deep.equal(anchor);
+      await anchors.drop('/x', 4);
+      expect(await anchors.last('/x')).to.equal(null);
+    });
+  });
+
+  describe('migrations', () => {
+    it('are done once, by whoever comes first', async () => {
+      const up = (on: Database) => new Migrator(on.sequelize, '0.1.0', () => NOW).up();
+      const [one, two] = await Promise.all([up(database), up(other)]);
+      expect(one).to.deep.equal(two);
+      expect(one.pending).to.deep.equal([]);
+    });
+  });
+}
