@@ -1,54 +1,24 @@
 import { expect } from 'chai';
-import { ManagementClient } from '../daemon/api/client.js';
 import type { AuditStreamQuery, WireAuditRecord } from '../daemon/api/contract.js';
-import { MANAGEMENT_TOKEN } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
+import { Follower } from './support/follower.js';
 import { bodyOf, problemOf, rawRequest } from './support/management.js';
 import { takeDatabaseAway } from './support/outage.js';
 import { Scene } from './support/scene.js';
 
-/** Follows a daemon's audit records as a front end does. */
-class Follower {
-  readonly records: WireAuditRecord[] = [];
-  readonly places: string[] = [];
-  readonly #leaving = new AbortController();
-  readonly #done: Promise<void>;
-
-  constructor(server: string, query: AuditStreamQuery, lastEventId: string | undefined) {
-    const client = new ManagementClient({
-      server,
-      managementToken: MANAGEMENT_TOKEN,
-      frontEnd: 'tui',
-      timeoutMs: 10_000,
-      fetch,
-    });
-    const read = async () => {
-      for await (const { id, item } of client.auditStream(query, { lastEventId, signal: this.#leaving.signal })) {
-        this.places.push(id);
-        this.records.push(item);
-      }
-    };
-    this.#done = read();
+class RecordFollower extends Follower<WireAuditRecord> {
+  constructor(server: string, query: AuditStreamQuery, lastEventId?: string) {
+    super(server, (client, options) => client.auditStream(query, options), lastEventId);
   }
 
   get actions(): string[] {
-    return this.records.map(({ action }) => action);
-  }
-
-  async leave(): Promise<void> {
-    this.#leaving.abort();
-    await this.#done;
-  }
-
-  /** Resolves when the daemon ended the stream. */
-  ended(): Promise<void> {
-    return this.#done;
+    return this.items.map(({ action }) => action);
   }
 }
 
 describe('/manage/audit/stream', () => {
   let scene: Scene;
-  let followers: Follower[] = [];
+  let followers: RecordFollower[] = [];
 
   beforeEach(async () => {
     scene = await Scene.open();
@@ -60,10 +30,10 @@ describe('/manage/audit/stream', () => {
     await scene.close();
   });
 
-  async function follow(query: AuditStreamQuery = {}, lastEventId?: string): Promise<Follower> {
+  async function follow(query: AuditStreamQuery = {}, lastEventId?: string): Promise<RecordFollower> {
     const { streams } = scene.daemon.daemon;
     const before = streams.size;
-    const follower = new Follower(scene.daemon.url, query, lastEventId);
+    const follower = new RecordFollower(scene.daemon.url, query, lastEventId);
     followers.push(follower);
     await eventually('it follows', () => streams.size > before);
     return follower;
@@ -77,7 +47,7 @@ describe('/manage/audit/stream', () => {
     await setActive(false);
     const follower = await follow();
     await setActive(true);
-    await eventually('it is told', () => follower.records.length > 0);
+    await eventually('it is told', () => follower.items.length > 0);
     expect(follower.actions).to.deep.equal(['token.reactivate']);
   });
 
@@ -92,7 +62,7 @@ describe('/manage/audit/stream', () => {
     expect(follower.actions).to.deep.equal(['token.revoke', 'project.delete_refused', 'token.reactivate']);
     expect(follower.places).to.deep.equal(['3', '4', '5']);
     const changes = (await listed()).filter(({ action }) => action !== 'token.use');
-    expect(follower.records).to.deep.equal(changes.slice(2));
+    expect(follower.items).to.deep.equal(changes.slice(2));
   });
 
   it('goes on behind the record that a client has, however many came since, and then with those that come', async () => {
@@ -104,8 +74,8 @@ describe('/manage/audit/stream', () => {
       ['451', all.slice(451)],
     ] as const) {
       const follower = await follow({}, lastEventId);
-      await eventually('it has what it missed', () => follower.records.length >= missed.length);
-      expect(follower.records).to.deep.equal(missed);
+      await eventually('it has what it missed', () => follower.items.length >= missed.length);
+      expect(follower.items).to.deep.equal(missed);
     }
     await setActive(true);
     await eventually('all are told', () => followers.every(({ places }) => places.at(-1) === '453'));
@@ -114,7 +84,7 @@ describe('/manage/audit/stream', () => {
   it('waits for what comes when the client has all there is', async () => {
     const follower = await follow({}, '2');
     await setActive(false);
-    await eventually('it is told', () => follower.records.length > 0);
+    await eventually('it is told', () => follower.items.length > 0);
     expect(follower.actions).to.deep.equal(['token.revoke']);
   });
 
@@ -129,17 +99,17 @@ describe('/manage/audit/stream', () => {
       { token_id: scene.token.id, actor: 'cli' },
       { action: 'project.create', outcome: 'denied' },
     ];
-    const each = queries.map((query) => new Follower(scene.daemon.url, query, '4'));
+    const each = queries.map((query) => new RecordFollower(scene.daemon.url, query, '4'));
     followers.push(...each);
     const everything = await follow({}, '4');
     await setActive(false);
     await setActive(true, { 'x-llmp-actor': 'cli' });
     await scene.daemon.manage('DELETE', `/manage/tokens/${other.id}`, undefined, { 'x-llmp-actor': 'cli' });
     await scene.daemon.manage('DELETE', `/manage/projects/${scene.project.id}`);
-    const shown = (it: Follower) => it.places.join();
+    const shown = (it: RecordFollower) => it.places.join();
     await eventually(
       'all are told',
-      () => shown(everything) === '5,6,7,8' && each.slice(0, 6).every((it) => it.records.length > 0),
+      () => shown(everything) === '5,6,7,8' && each.slice(0, 6).every((it) => it.items.length > 0),
     );
     await eventually('those too', () => each.map(shown).join(' ') === '5,7 6,7 8 7 5,6 6 ');
   });
@@ -189,7 +159,7 @@ describe('/manage/audit/stream', () => {
 
   it('ends when the daemon stops, and keeps it from nothing', async () => {
     const own = await Scene.open({ SHUTDOWN_GRACE: '60s' });
-    const follower = new Follower(own.daemon.url, {}, undefined);
+    const follower = new RecordFollower(own.daemon.url, {}, undefined);
     await eventually('it follows', () => own.daemon.daemon.streams.size === 1);
     const beganAt = performance.now();
     await own.daemon.stop();

@@ -1,60 +1,35 @@
 import { expect } from 'chai';
-import { ManagementClient } from '../daemon/api/client.js';
 import type { EventQuery, WireChangeEvent, WireEvent, WireProblem, WireRequestEvent } from '../daemon/api/contract.js';
 import type { Happening, RequestEnded } from '../daemon/core/events.js';
 import { mintSecret } from '../daemon/core/token.js';
 import { eventText, LARGEST_EVENT_BYTES } from '../daemon/store/event-text.js';
 import { uniqueId } from '../daemon/store/unique-ids.js';
-import { MANAGEMENT_TOKEN } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
+import { Follower } from './support/follower.js';
 import { SOME_REQUEST } from './support/happenings.js';
 import { problemOf } from './support/inspected-events.js';
 import { rawRequest } from './support/management.js';
 import { head } from './support/raw.js';
 import { Scene } from './support/scene.js';
 
-/** Follows a daemon's events as a front end does. */
-class Follower {
-  readonly events: WireEvent[] = [];
-  readonly places: string[] = [];
-  readonly #leaving = new AbortController();
-  readonly #done: Promise<void>;
-
+class EventFollower extends Follower<WireEvent> {
   constructor(server: string, query: EventQuery = {}, lastEventId?: string) {
-    const client = new ManagementClient({
-      server,
-      managementToken: MANAGEMENT_TOKEN,
-      frontEnd: 'tui',
-      timeoutMs: 10_000,
-      fetch,
-    });
-    const read = async () => {
-      for await (const { id, item } of client.events(query, { lastEventId, signal: this.#leaving.signal })) {
-        this.places.push(id);
-        this.events.push(item);
-      }
-    };
-    this.#done = read();
+    super(server, (client, options) => client.events(query, options), lastEventId);
   }
 
   get requests(): WireRequestEvent[] {
-    return this.events.filter((it) => it.kind === 'request.completed');
+    return this.items.filter((it) => it.kind === 'request.completed');
   }
 
   get changes(): WireChangeEvent[] {
-    return this.events.filter((it) => it.kind !== 'request.completed');
-  }
-
-  async leave(): Promise<void> {
-    this.#leaving.abort();
-    await this.#done;
+    return this.items.filter((it) => it.kind !== 'request.completed');
   }
 }
 
 describe('events', function () {
   this.timeout(30_000);
   let scene: Scene;
-  let followers: Follower[] = [];
+  let followers: EventFollower[] = [];
 
   before(async () => {
     scene = await Scene.open();
@@ -68,10 +43,10 @@ describe('events', function () {
   });
   after(() => scene.close());
 
-  async function follow(query: EventQuery = {}, lastEventId?: string): Promise<Follower> {
+  async function follow(query: EventQuery = {}, lastEventId?: string): Promise<EventFollower> {
     const { streams } = scene.daemon.daemon;
     const before = streams.size;
-    const follower = new Follower(scene.daemon.url, query, lastEventId);
+    const follower = new EventFollower(scene.daemon.url, query, lastEventId);
     followers.push(follower);
     await eventually('it follows', () => streams.size > before);
     return follower;
@@ -81,7 +56,7 @@ describe('events', function () {
     it('say what is known of one, once it is over', async () => {
       const follower = await follow();
       const answer = await scene.send(scene.post({ 'X-Request-ID': 'mine' }, 'hello'));
-      await eventually('it is told', () => follower.events.length === 1);
+      await eventually('it is told', () => follower.items.length === 1);
       const [event] = follower.requests;
       expect(event).to.deep.include({
         schema: 1,
@@ -120,7 +95,7 @@ describe('events', function () {
       await scene.get(capped.token);
       await scene.get(revoked.token);
       await scene.get();
-      await eventually('the last is told', () => follower.events.at(-1)?.token_id === scene.token.id);
+      await eventually('the last is told', () => follower.items.at(-1)?.token_id === scene.token.id);
       expect(
         follower.requests.map(({ token_id: id, status, code, outcome }) => [id, status, code, outcome]),
       ).to.deep.equal([
@@ -145,7 +120,7 @@ describe('events', function () {
       const client = await scene.client(head('GET /v1/models', scene.secret));
       await scene.inFlight(1);
       client.destroy();
-      await eventually('all are told', () => follower.events.length === 3);
+      await eventually('all are told', () => follower.items.length === 3);
       expect(follower.requests.map(({ status, code, outcome }) => [status, code, outcome])).to.deep.equal([
         [503, null, 'upstream_error'],
         [502, 'upstream_unreachable', 'upstream_error'],
@@ -169,7 +144,7 @@ describe('events', function () {
       await manage('POST', '/manage/tokens', { project_id: 'x' });
       await manage('POST', '/manage/cache/purge', { all: true, dry_run: true });
       await manage('POST', '/manage/cache/purge', { all: true });
-      await eventually('the last is told', () => follower.events.at(-1)?.kind === 'cache.purged');
+      await eventually('the last is told', () => follower.items.at(-1)?.kind === 'cache.purged');
       expect(follower.changes.map((it) => [it.kind, it.project_id, it.token_id, it.actor, it.count])).to.deep.equal([
         ['project.changed', project.id, null, 'management', null],
         ['project.changed', project.id, null, 'management', null],
@@ -188,17 +163,17 @@ describe('events', function () {
       await scene.get();
       const follower = await follow();
       await scene.get(scene.secret, { 'X-Request-ID': 'second' });
-      await eventually('it is told', () => follower.events.length === 1);
+      await eventually('it is told', () => follower.items.length === 1);
       expect(follower.requests[0]!.request_id).to.equal('second');
     });
 
     it('goes on behind the event that a client has, as one that was never away sees it', async () => {
       const all = await follow();
       for (let i = 0; i < 250; i++) await scene.get(scene.secret, { 'X-Request-ID': `r${i}` });
-      await eventually('all are told', () => all.events.length === 250);
+      await eventually('all are told', () => all.items.length === 250);
       const late = await follow({}, all.places[99]);
-      await eventually('it has the rest', () => late.events.length === 150);
-      expect(late.events).to.deep.equal(all.events.slice(100));
+      await eventually('it has the rest', () => late.items.length === 150);
+      expect(late.items).to.deep.equal(all.items.slice(100));
       expect(late.places).to.deep.equal(all.places.slice(100));
     });
 
@@ -206,12 +181,12 @@ describe('events', function () {
       const { bus } = scene.daemon.daemon.shared;
       const all = await follow();
       await scene.get();
-      await eventually('it is told', () => all.events.length === 1);
+      await eventually('it is told', () => all.items.length === 1);
       const [first] = all.places;
       for (let i = 0; i < 1_500; i++) bus!.publish({ kind: 'request', ended: { ...SOME_REQUEST, requestId: `n${i}` } });
       for (const lastEventId of [first, '1-1', '9999999999999-1']) {
         const late = await follow({}, lastEventId);
-        await eventually('it has what is kept', () => late.events.length === 1_000);
+        await eventually('it has what is kept', () => late.items.length === 1_000);
         expect(late.requests[0]!.request_id).to.equal('n500');
         expect(late.requests.at(-1)!.request_id).to.equal('n1499');
       }
@@ -230,7 +205,7 @@ describe('events', function () {
       scene.provider.answer = (req, res) => {
         res.writeHead(Number(req.url?.split('/').at(-1))).end();
       };
-      const statuses = (it: Follower) => it.requests.map(({ status }) => status);
+      const statuses = (it: EventFollower) => it.requests.map(({ status }) => status);
       const [ofProject, ofToken, bad, one, kind] = await Promise.all(
         [
           { project_id: elsewhere },
@@ -245,7 +220,7 @@ describe('events', function () {
       }
       await scene.daemon.createToken(scene.project.id);
       await scene.daemon.createToken(elsewhere);
-      await eventually('the last is told', () => kind!.events.length === 1 && ofProject!.events.length === 6);
+      await eventually('the last is told', () => kind!.items.length === 1 && ofProject!.items.length === 6);
       expect(statuses(ofProject!)).to.deep.equal([200, 201, 404, 429, 500]);
       expect(statuses(ofToken!)).to.deep.equal([404, 429]);
       expect(statuses(bad!)).to.deep.equal([404, 429, 500, 404, 429, 500]);
@@ -271,7 +246,7 @@ describe('events', function () {
 
     it('ends when the daemon stops, and keeps it from nothing', async () => {
       const own = await Scene.open({ SHUTDOWN_GRACE: '60s' });
-      const follower = new Follower(own.daemon.url);
+      const follower = new EventFollower(own.daemon.url);
       await eventually('it follows', () => own.daemon.daemon.streams.size === 1);
       const beganAt = performance.now();
       await own.daemon.stop();
@@ -283,9 +258,9 @@ describe('events', function () {
     it('tells of an answer that goes on when it is over', async () => {
       const follower = await follow({ kind: 'request.completed' });
       const { client } = await scene.midStream();
-      expect(follower.events).to.be.empty;
+      expect(follower.items).to.be.empty;
       client.destroy();
-      await eventually('it is told', () => follower.events.length === 1);
+      await eventually('it is told', () => follower.items.length === 1);
       expect(follower.requests[0]).to.include({ streamed: true, outcome: 'client_closed', status: 200 });
     });
   });
