@@ -17,7 +17,7 @@ export const auditOrder: Migration = {
       { type: QueryTypes.SELECT, transaction },
     );
     for (const record of before) await number(schema, record);
-    await schema.addIndex('audit', ['seq'], 'audit_seq', true);
+    await schema.addIndex('audit', ['seq'], 'audit_seq', { isUnique: true });
     const orders = { place: [], token: ['token_id'], project: ['project_id'] };
     for (const [name, columns] of Object.entries(orders)) {
       await schema.addIndex('audit', [...columns, 'recorded_at', 'seq'], `audit_${name}`);

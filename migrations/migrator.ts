@@ -9,10 +9,11 @@ import { firstTables } from './0001-first-tables.js';
 import { auditOrder } from './0002-audit-order.js';
 import { usage } from './0003-usage.js';
 import { whileAlone } from './lock.js';
+import { stateCounts } from './0004-state-counts.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
 
-const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage];
+const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage, stateCounts];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {

@@ -45,9 +45,16 @@ export class Schema {
     await this.queryInterface.addColumn(table, name, column, { transaction: this.transaction });
   }
 
-  async addIndex(table: string, columns: string[], name: string, isUnique = false): Promise<void> {
+  /** @param more `where`: of those rows alone, on databases that can do that; on others of all. */
+  async addIndex(
+    table: string,
+    columns: string[],
+    name: string,
+    { isUnique = false, where = '' }: { isUnique?: boolean; where?: string } = {},
+  ): Promise<void> {
     if (this.isMysql && (await this.#hasIndex(table, name))) return;
-    await this.queryInterface.addIndex(table, columns, { transaction: this.transaction, name, unique: isUnique });
+    const only = where === '' || this.isMysql ? '' : `WHERE ${where}`;
+    await this.run(`CREATE ${isUnique ? 'UNIQUE' : ''} INDEX ${name} ON ${table} (${columns.join(', ')}) ${only}`);
   }
 
   async removeIndex(table: string, name: string): Promise<void> {

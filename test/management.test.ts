@@ -4,6 +4,7 @@ import { mintSecret } from '../daemon/core/token.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestAnswer, type TestDaemon } from './support/daemon.js';
 import { RawClient } from './support/raw.js';
 import { lastAuditOf, problemOf, rawRequest, storedIn } from './support/management.js';
+import { LAST_MIGRATION, MIGRATIONS } from './support/migrations.js';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 
@@ -301,9 +302,9 @@ describe('the management API', () => {
   describe('migrations', () => {
     it('are shown with the time each was applied, and applying none changes nothing and leaves no record', async () => {
       const shown = await daemon.manage('GET', '/manage/migrations');
-      expect(shown.body).to.deep.include({ current: '0003-usage', pending: [] });
+      expect(shown.body).to.deep.include({ current: LAST_MIGRATION, pending: [] });
       const { applied } = shown.body as WireMigrations;
-      expect(applied.map(({ name }) => name)).to.deep.equal(['0001-first-tables', '0002-audit-order', '0003-usage']);
+      expect(applied.map(({ name }) => name)).to.deep.equal(MIGRATIONS);
       for (const { applied_at: at } of applied) expect(Date.parse(at)).to.be.within(startedAtMs, daemon.clock.now());
       const before = await storedIn(daemon);
       expect((await daemon.manage('POST', '/manage/migrations/up')).body).to.deep.equal(shown.body);
@@ -333,11 +334,11 @@ describe('the management API', () => {
       const pending = await own.manage('GET', '/manage/migrations');
       expect(pending.body).to.deep.equal({
         current: null,
-        pending: ['0001-first-tables', '0002-audit-order', '0003-usage'],
+        pending: MIGRATIONS,
         applied: [],
       });
       const applied = await own.manage('POST', '/manage/migrations/up');
-      expect(applied.body).to.deep.include({ current: '0003-usage', pending: [] });
+      expect(applied.body).to.deep.include({ current: LAST_MIGRATION, pending: [] });
       expect(await lastAuditOf(own)).to.include({ action: 'migrations.up', outcome: 'success' });
       expect((await own.manage('GET', '/ready')).status).to.equal(200);
       await own.createProject();

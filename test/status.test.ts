@@ -8,6 +8,7 @@ import { auditOf, bodyOf, problemOf, rawRequest, write } from './support/managem
 import { takeDatabaseAway } from './support/outage.js';
 import { TestRedis, WITHOUT_REDIS } from './support/redis.js';
 import { Scene } from './support/scene.js';
+import { LAST_MIGRATION, MIGRATIONS } from './support/migrations.js';
 
 describe('GET /manage/status', () => {
   let scene: Scene;
@@ -81,7 +82,7 @@ describe('GET /manage/status', () => {
       status: 'ready',
       missing: [],
       degraded: [],
-      database: { driver: 'sqlite', status: 'ok', schema: '0003-usage', pending_migrations: [] },
+      database: { driver: 'sqlite', status: 'ok', schema: LAST_MIGRATION, pending_migrations: [] },
       redis: 'off',
     });
   });
@@ -142,7 +143,7 @@ describe('GET /manage/status', () => {
       projects: null,
     });
     expect(shown.database).to.deep.include({ status: 'ok', schema: null });
-    expect(shown.database.pending_migrations).to.deep.equal(['0001-first-tables', '0002-audit-order', '0003-usage']);
+    expect(shown.database.pending_migrations).to.deep.equal(MIGRATIONS);
     await own.stop();
   });
 

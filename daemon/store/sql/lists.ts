@@ -32,6 +32,8 @@ interface List<Row, Item> {
   /** Which way to take to a page; SQLite, left to itself, collects and sorts all of them. */
   hint?: string;
   countHint?: string;
+  /** How many there are on all pages, where that is found out sooner than by counting them. */
+  total?: (() => Promise<number>) | undefined;
   rowOf(row: Row): Item;
   positionOf(row: Row): Position;
 }
@@ -39,11 +41,7 @@ interface List<Row, Item> {
 /** One page by keyset: as quick at the end of a long list as at its beginning, and stable while rows come and go. */
 export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {
   const { columns, from, where, sortColumn, idColumn, page } = list;
-  const [counted] = await on.select<{ total: number | string }>(
-    `SELECT COUNT(*) AS total FROM ${from} ${list.countHint ?? ''} ${where.sql}`,
-    where.bind,
-  );
-  const total = Number(counted?.total ?? 0);
+  const total = await (list.total?.() ?? countOf(on, list));
 
   const direction = list.descending ? 'DESC' : 'ASC';
   const beyond = list.descending ? '<' : '>';
@@ -67,4 +65,12 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
     next: rows.length > page.limit && last ? list.positionOf(last) : null,
     total,
   };
+}
+
+async function countOf<Row, Item>(on: Reader, { from, where, countHint = '' }: List<Row, Item>): Promise<number> {
+  const [counted] = await on.select<{ total: number | string }>(
+    `SELECT COUNT(*) AS total FROM ${from} ${countHint} ${where.sql}`,
+    where.bind,
+  );
+  return Number(counted?.total ?? 0);
 }

@@ -1,42 +1,75 @@
+/** How many tokens there are of each state, as `stateOf` tells them apart. Everything is counted in small indexes. */
 import type { Population } from '../../core/ports.js';
+import type { TokenState } from '../../core/token.js';
 import type { Reader } from './database.js';
-
-type Counts = Record<
-  'projects' | 'active' | 'revoked' | 'expired' | 'alive' | 'spent' | 'off' | 'off_spent',
-  number | string
->;
+import type { Dialect } from './dialect.js';
 
 const ALIVE = 't.is_active = $yes AND t.expires_at > $now';
+// As the index of those is made.
 const SPENT = 't.max_requests > 0 AND t.request_count >= t.max_requests';
+const OF_INACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $no)';
 
-/** How many there are of each state, as `stateOf` tells them apart. Everything is counted in indexes, in one statement. */
-export async function population(on: Reader, nowMs: number): Promise<Population> {
-  const { by } = on.dialect;
-  const tokens = `SELECT COUNT(*) FROM tokens t ${by('tokens_state')} WHERE`;
-  // Those of the few projects that are inactive are looked for by project: to look for the project of each token takes longer than all else.
-  const ofInactive = `SELECT COUNT(*) FROM tokens t ${by('tokens_project')}
-    WHERE t.project_id IN (SELECT id FROM projects WHERE is_active = $no) AND`;
-  const [row] = await on.select<Counts>(
-    `SELECT (SELECT COUNT(*) FROM projects) AS projects,
-       (SELECT COUNT(*) FROM projects WHERE is_active = $yes) AS active,
-       (${tokens} t.is_active = $no) AS revoked,
-       (${tokens} t.is_active = $yes AND t.expires_at <= $now) AS expired,
-       (${tokens} ${ALIVE}) AS alive,
-       (${tokens} ${ALIVE} AND ${SPENT}) AS spent,
-       (${ofInactive} ${ALIVE}) AS off,
-       (${ofInactive} ${ALIVE} AND ${SPENT}) AS off_spent`,
-    { yes: true, no: false, now: nowMs },
-  );
-  const count = (name: keyof Counts) => Number(row?.[name] ?? 0);
-  const limited = count('spent') - count('off_spent');
+type Part = 'revoked' | 'expired' | 'alive' | 'spent' | 'off' | 'offAndSpent';
+
+function conditionsOf({ by }: Dialect): Record<Part, string> {
+  const tokens = (index: string, condition: string) => `SELECT COUNT(*) FROM tokens t ${by(index)} WHERE ${condition}`;
   return {
-    projects: { active: count('active'), all: count('projects') },
-    tokens: {
-      active: count('alive') - count('off') - limited,
-      expired: count('expired'),
-      revoked: count('revoked'),
-      rate_limited: limited,
-      project_inactive: count('off'),
-    },
+    revoked: tokens('tokens_alive', 't.is_active = $no'),
+    expired: tokens('tokens_alive', 't.is_active = $yes AND t.expires_at <= $now'),
+    alive: tokens('tokens_alive', ALIVE),
+    spent: tokens('tokens_spent', `${ALIVE} AND ${SPENT}`),
+    // Those of the few projects that are inactive are looked for by project: to look for the project of each token takes longer than all else.
+    off: tokens('tokens_project', `${OF_INACTIVE_PROJECT} AND ${ALIVE}`),
+    offAndSpent: tokens('tokens_spent', `${ALIVE} AND ${SPENT} AND ${OF_INACTIVE_PROJECT}`),
+  };
+}
+
+type Counts = Partial<Record<Part, number>>;
+
+/** Each state excludes those before it: revoked, expired, of an inactive project, at its cap. */
+const STATES: Record<TokenState, { of: readonly Part[]; count: (counts: Required<Counts>) => number }> = {
+  revoked: { of: ['revoked'], count: ({ revoked }) => revoked },
+  expired: { of: ['expired'], count: ({ expired }) => expired },
+  project_inactive: { of: ['off'], count: ({ off }) => off },
+  rate_limited: { of: ['spent', 'offAndSpent'], count: ({ spent, offAndSpent }) => spent - offAndSpent },
+  active: {
+    of: ['alive', 'off', 'spent', 'offAndSpent'],
+    count: ({ alive, off, spent, offAndSpent }) => alive - off - (spent - offAndSpent),
+  },
+};
+
+/** In one statement, so that they are all of one moment. */
+async function counted(
+  on: Reader,
+  parts: readonly Part[],
+  nowMs: number,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Record<string, number>> {
+  const conditions = conditionsOf(on.dialect);
+  const questions = { ...Object.fromEntries(parts.map((part) => [part, conditions[part]])), ...more };
+  const columns = Object.entries(questions).map(([name, sql]) => `(${sql}) AS ${name.toLowerCase()}`);
+  const asked = columns.join(', ');
+  const all = { yes: true, no: false, now: nowMs };
+  // SQLite refuses a value that the statement has no place for.
+  const bind = Object.fromEntries(Object.entries(all).filter(([name]) => new RegExp(`\\$${name}\\b`).test(asked)));
+  const [row] = await on.select<Record<string, number | string>>(`SELECT ${asked}`, bind);
+  return Object.fromEntries(Object.keys(questions).map((name) => [name, Number(row?.[name.toLowerCase()] ?? 0)]));
+}
+
+export async function tokensInState(on: Reader, state: TokenState, nowMs: number): Promise<number> {
+  const { of, count } = STATES[state];
+  return count((await counted(on, of, nowMs)) as Required<Counts>);
+}
+
+export async function population(on: Reader, nowMs: number): Promise<Population> {
+  const parts = Object.keys(conditionsOf(on.dialect)) as Part[];
+  const counts = await counted(on, parts, nowMs, {
+    projects: 'SELECT COUNT(*) FROM projects',
+    activeProjects: 'SELECT COUNT(*) FROM projects WHERE is_active = $yes',
+  });
+  const tokens = Object.entries(STATES).map(([state, { count }]) => [state, count(counts as Required<Counts>)]);
+  return {
+    projects: { active: counts.activeProjects ?? 0, all: counts.projects ?? 0 },
+    tokens: Object.fromEntries(tokens) as Population['tokens'],
   };
 }

@@ -13,6 +13,7 @@ import type { SecretBox } from '../secrets.js';
 import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions, pageOf } from './lists.js';
+import { tokensInState } from './population.js';
 import { placeOfKey } from './projects.js';
 import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
 
@@ -87,6 +88,7 @@ const FEW = 4_000;
 const OF_PROJECT = 'tokens_project';
 const BY_STATE = 'tokens_state'; // Holds all that a filter looks at.
 const BY_NAME = 'tokens_name_folded';
+const OF_CAP = 'tokens_capped';
 
 export async function listTokens(
   on: Reader,
@@ -111,16 +113,25 @@ export async function listTokens(
     page,
     hint: by(orderOf(filter, sort)),
     countHint: by(indexOf(filter)),
+    total: countOf(on, filter, nowMs),
     rowOf,
     positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
   });
 }
 
+/** Of a state and nothing else. */
+function countOf(on: Reader, { state, ...others }: TokenFilter, nowMs: number): (() => Promise<number>) | undefined {
+  if (state === undefined || Object.values(others).some((value) => value !== undefined)) return undefined;
+  return () => tokensInState(on, state, nowMs);
+}
+
 /** The index to look for all tokens of a filter in. */
 function indexOf({ projectId, text, ...others }: TokenFilter): string | null {
   if (projectId !== undefined) return OF_PROJECT;
-  if (text === undefined) return null;
-  return Object.values(others).every((value) => value === undefined) ? BY_NAME : BY_STATE;
+  const { usedOverPercent, ...rest } = others;
+  const isNothingElse = Object.values(rest).every((value) => value === undefined);
+  if (text === undefined) return isNothingElse && usedOverPercent !== undefined ? OF_CAP : null;
+  return isNothingElse && usedOverPercent === undefined ? BY_NAME : BY_STATE;
 }
 
 /** The index to walk, in order, to a page of a filter. */

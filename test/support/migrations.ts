@@ -1,0 +1,3 @@
+/** All there are, in their order. */
+export const MIGRATIONS = ['0001-first-tables', '0002-audit-order', '0003-usage', '0004-state-counts'];
+export const LAST_MIGRATION = MIGRATIONS.at(-1);
