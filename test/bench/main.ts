@@ -15,6 +15,7 @@ import { figureTable, isReached, rowTable } from './figures.js';
 import { describeMachine, divideCores } from './machine.js';
 import { parseOptions, USAGE, UsageError } from './options.js';
 import { Failure, Processes } from './processes.js';
+import { audit } from './profiles/audit.js';
 import { cache } from './profiles/cache.js';
 import { capped } from './profiles/capped.js';
 import { latency } from './profiles/latency.js';
@@ -40,6 +41,7 @@ const PROFILES: Record<string, Profile> = {
   startup,
   scale,
   usage,
+  audit,
 };
 
 async function main(processes: Processes): Promise<void> {
