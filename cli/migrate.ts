@@ -2,8 +2,9 @@
 import type { WireMigrations } from '../daemon/api/contract.js';
 import { wireMigrations } from '../daemon/api/migrations.js';
 import { command, flag, type Invocation, text } from './command.js';
+import { dryRun } from './batch.js';
 import { EXIT, usage } from './failure.js';
-import { type Migration, migrationView } from './views.js';
+import { type Migration, migrationView, rekeyedView } from './views.js';
 
 const whereOptions = {
   direct: flag('--direct', 'open the database itself, with no daemon running'),
@@ -84,4 +85,36 @@ function rowsOf({ applied, pending }: WireMigrations): Migration[] {
   ];
 }
 
-export const migrateCommands = [status, up];
+const rekey = command({
+  path: ['migrate', 'rekey'],
+  summary: 'seal the upstream keys with ENCRYPTION_KEY that were sealed with ENCRYPTION_KEY_PREVIOUS',
+  examples: [
+    ['migrate rekey --env-file llmp.env', 'while daemons run that know both keys'],
+    ['migrate rekey -n', 'how many there are'],
+  ],
+  options: {
+    dryRun,
+    envFile: text('--env-file <FILE>', 'settings, as for `llmp daemon`'),
+  },
+  async run({ options, shell, output }) {
+    const { rekey } = await import('../daemon/ops/rekey.js');
+    const isRehearsal = options.dryRun === true;
+    const work = rekey(shell.env, options.envFile, isRehearsal);
+    const { resealed, unreadable } = await output.during('sealing upstream keys', work);
+    if (output.format !== 'table') await output.one({ resealed, unreadable: unreadable.length }, rekeyedView);
+    const keys = `${resealed} upstream key${resealed === 1 ? '' : 's'}`;
+    output.note(
+      isRehearsal
+        ? `Would seal ${keys} with ENCRYPTION_KEY. Nothing was changed.`
+        : `Sealed ${keys} with ENCRYPTION_KEY.`,
+    );
+    if (unreadable.length === 0) {
+      if (!isRehearsal) output.note('ENCRYPTION_KEY_PREVIOUS can go.');
+      return EXIT.done;
+    }
+    output.say(`neither key opens the upstream key of ${unreadable.join(', ')}`);
+    return EXIT.checkFailed;
+  },
+});
+
+export const migrateCommands = [status, up, rekey];

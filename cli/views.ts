@@ -229,6 +229,18 @@ export interface Migration {
   applied_at: string | null;
 }
 
+interface Rekeyed {
+  resealed: number;
+  unreadable: number;
+}
+
+export const rekeyedView: View<Rekeyed> = {
+  idOf: ({ resealed }) => String(resealed),
+  fields: ['resealed', 'unreadable'],
+  columns: [],
+  details: {},
+};
+
 export const migrationView: View<Migration> = {
   idOf: ({ name }) => name,
   fields: ['name', 'state', 'applied_at'],

@@ -177,9 +177,8 @@ const database = {
   previousEncryptionKey: optional(
     'ENCRYPTION_KEY_PREVIOUS',
     encryptionKey,
-    'The key before, still readable while `llmp migrate rekey` runs.',
+    'The key before: what it sealed can still be read, until `llmp migrate rekey` has sealed all of it with ENCRYPTION_KEY.',
     'isSecret',
-    'hasNoEffectYet',
   ),
   tokenStaleLimitMs: setting(
     'TOKEN_STALE_LIMIT',

@@ -20,7 +20,7 @@ export class DirectMigrationError extends Error {
   }
 }
 
-const EXIT = { notFound: 4, conflict: 5, permission: 77, configuration: 78 };
+export const EXIT = { notFound: 4, conflict: 5, permission: 77, configuration: 78 };
 
 export interface DirectMigrations {
   status(): Promise<MigrationStatus>;

@@ -14,7 +14,8 @@ import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
 import { SqlUsage } from './sql/usage.js';
 
-export type StoreSettings = Pick<Settings, 'databasePath' | 'encryptionKey'>;
+export type StoreSettings = Pick<Settings, 'databasePath' | 'encryptionKey'> &
+  Partial<Pick<Settings, 'previousEncryptionKey'>>;
 
 export interface Stores {
   database: Database;
@@ -43,7 +44,7 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
   const opened = new Opened();
   opened.add({ close: unlock });
   try {
-    const box = new SecretBox(settings.encryptionKey ?? keyBeside(path));
+    const box = boxOf(settings);
     const database = opened.add(new SqliteDatabase(path));
     await database.select('SELECT 1'); // A file that cannot be opened, or is no database, shows here.
     return {
@@ -63,6 +64,11 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
   }
 }
 
+/** @throws {SettingsError} */
+export function boxOf({ databasePath, encryptionKey, previousEncryptionKey }: StoreSettings): SecretBox {
+  return new SecretBox(encryptionKey ?? keyBeside(databasePath), previousEncryptionKey);
+}
+
 function keyBeside(databasePath: string): Buffer {
   try {
     return keyFromFile(`${databasePath}.key`, !existsSync(databasePath));
@@ -72,10 +78,10 @@ function keyBeside(databasePath: string): Buffer {
 }
 
 async function checkEncryptionKey(database: Database, box: SecretBox): Promise<void> {
-  const foreign = await database.select('SELECT id FROM projects WHERE api_key_id <> $keyId LIMIT 1', {
-    keyId: box.keyId,
-  });
-  if (foreign.length > 0) {
-    throw new SettingsError(['ENCRYPTION_KEY: the upstream keys in the database were sealed with another key']);
+  const sealedWith = await database.select<{ id: string }>('SELECT DISTINCT api_key_id AS id FROM projects');
+  if (sealedWith.some(({ id }) => !box.keyIds.includes(id))) {
+    throw new SettingsError([
+      'ENCRYPTION_KEY: upstream keys in the database were sealed with another key; if that is the one before, set ENCRYPTION_KEY_PREVIOUS',
+    ]);
   }
 }

@@ -23,13 +23,25 @@ export class CannotOpen extends Error {
 
 export class SecretBox {
   readonly #key: Buffer;
-  /** Tells keys apart without telling anything about them. */
+  /** By their ids: all that it can open with. */
+  readonly #keys: ReadonlyMap<string, Buffer>;
+  /** Of the key that it seals with. */
   readonly keyId: string;
 
-  constructor(key: Buffer) {
-    if (key.length !== KEY_BYTES) throw new RangeError(`an encryption key has ${KEY_BYTES} bytes`);
+  /** @param previous what was sealed with it can still be opened. */
+  constructor(key: Buffer, previous?: Buffer) {
+    const keys = previous ? [previous, key] : [key];
+    if (keys.some(({ length }) => length !== KEY_BYTES)) {
+      throw new RangeError(`an encryption key has ${KEY_BYTES} bytes`);
+    }
     this.#key = key;
-    this.keyId = createHash('sha256').update('llmp key id\0').update(key).digest('hex').slice(0, 16);
+    this.#keys = new Map(keys.map((each) => [idOf(each), each]));
+    this.keyId = idOf(key);
+  }
+
+  /** Of all keys that it can open with. */
+  get keyIds(): string[] {
+    return [...this.#keys.keys()];
   }
 
   /** A key of 32 bytes for another purpose, which tells nothing about this one. */
@@ -47,10 +59,11 @@ export class SecretBox {
 
   /** @throws {CannotOpen} */
   open(sealed: Sealed, place: string): string {
-    if (sealed.keyId !== this.keyId) throw new CannotOpen(`sealed with another key (${sealed.keyId})`);
+    const key = this.#keys.get(sealed.keyId);
+    if (!key) throw new CannotOpen(`sealed with another key (${sealed.keyId})`);
     const bytes = Buffer.from(sealed.text, 'base64');
     try {
-      const opener = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES), {
+      const opener = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), {
         authTagLength: TAG_BYTES,
       });
       opener.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
@@ -60,6 +73,10 @@ export class SecretBox {
     }
   }
 }
+
+/** Tells keys apart without telling anything about them. */
+const idOf = (key: Buffer): string =>
+  createHash('sha256').update('llmp key id\0').update(key).digest('hex').slice(0, 16);
 
 /** The key file cannot serve as one. */
 export class BadKeyFile extends Error {
