@@ -1,5 +1,5 @@
 import type { ModelAttributeColumnOptions, QueryInterface, Transaction } from 'sequelize';
-import { DataTypes } from 'sequelize';
+import { DataTypes, QueryTypes } from 'sequelize';
 
 type Columns = Record<string, ModelAttributeColumnOptions>;
 
@@ -41,7 +41,7 @@ export class Schema {
   }
 
   async addColumn(table: string, name: string, column: ModelAttributeColumnOptions): Promise<void> {
-    if (this.isMysql && name in (await this.queryInterface.describeTable(table))) return;
+    if (this.isMysql && (await this.#hasColumn(table, name))) return;
     await this.queryInterface.addColumn(table, name, column, { transaction: this.transaction });
   }
 
@@ -63,8 +63,21 @@ export class Schema {
   }
 
   async #hasIndex(table: string, name: string): Promise<boolean> {
-    const indexes = (await this.queryInterface.showIndex(table)) as { name: string }[];
-    return indexes.some((index) => index.name === name);
+    const found = await this.queryInterface.sequelize.query(`SHOW INDEX FROM ${table} WHERE Key_name = $name`, {
+      bind: { name },
+      transaction: this.transaction,
+      type: QueryTypes.SELECT,
+    });
+    return found.length > 0;
+  }
+
+  async #hasColumn(table: string, name: string): Promise<boolean> {
+    const found = await this.queryInterface.sequelize.query(`SHOW COLUMNS FROM ${table} WHERE Field = $name`, {
+      bind: { name },
+      transaction: this.transaction,
+      type: QueryTypes.SELECT,
+    });
+    return found.length > 0;
   }
 
   async run(sql: string, bind: Record<string, string | number | null> = {}): Promise<void> {

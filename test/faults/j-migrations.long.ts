@@ -1,0 +1,3 @@
+import { testMigrations } from '../stores/migrations.js';
+
+testMigrations(1);

@@ -1,0 +1,3 @@
+import { testMigrations } from './migrations.js';
+
+testMigrations(11);
