@@ -54,8 +54,9 @@ describe('C: an upstream that cannot be connected to', () => {
   describe('because it takes for ever', () => {
     /** 502 when UPSTREAM_CONNECT_TIMEOUT is over, and not before. */
     async function expectUnreachableInTime(stage: Stage): Promise<void> {
-      const { clock } = stage.daemon;
+      const { clock, daemon } = stage.daemon;
       await expectUnreachable(stage, async (bytes): Promise<RawClient> => {
+        daemon.afterwards.settle(); // The records of the request before have timers of their own.
         const timersBefore = clock.pending;
         const client = await stage.client(bytes);
         await eventually('it is forwarded', () => clock.pending >= timersBefore + 2); // The answer's time, and the connection's.

@@ -39,7 +39,7 @@ export interface TestDaemon {
   databasePath: string;
   /** Every log line so far. */
   logged: string[];
-  ended: RequestEnded[];
+  readonly ended: RequestEnded[];
   /** A management call, with the right token unless `headers` say otherwise. Fails when the answer is not as described. */
   manage(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<TestAnswer>;
   createProject(fields?: Partial<{ name: string; api_key: string }>): Promise<WireProject>;
@@ -139,7 +139,10 @@ export async function startDaemon({
     dir,
     databasePath,
     logged,
-    ended,
+    get ended() {
+      daemon.afterwards.settle();
+      return ended;
+    },
     manage,
     createProject: (fields = {}) =>
       expectStatus(
