@@ -78,6 +78,20 @@ describe('streams of events', function () {
       expect(clock.pending).to.equal(0);
     });
 
+    it('do not begin for a client that left while it was found out where to', async () => {
+      let over: Promise<void> | undefined;
+      server.removeAllListeners('request').on('request', (req, res) => {
+        res.once('close', () => (over = streams.answer(req, res, source.feed)));
+      });
+      const leaving = new AbortController();
+      const asked = fetch(url, { signal: leaving.signal }).catch(() => undefined);
+      await once(server, 'request');
+      leaving.abort();
+      await eventually('it has been answered', () => over);
+      await Promise.all([asked, over]);
+      expect([streams.size, clock.pending, source.asked]).to.deep.equal([0, 0, 0]);
+    });
+
     it('take from what feeds them no more than their client reads, and are cut when it reads nothing for 30 seconds', async () => {
       const { port } = new URL(url);
       const client = connect(Number(port), '127.0.0.1', () => {

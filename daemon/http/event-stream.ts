@@ -41,6 +41,8 @@ export class EventStreams {
   /** Answers with what `feed` gives. Resolves when the answer is over. @throws {Refusal} `unavailable`, when there are too many. */
   async answer(req: IncomingMessage, res: ServerResponse, feed: Feed): Promise<void> {
     if (this.#hasEnded || this.#open.size >= MOST_OPEN) throw unavailable();
+    // The client left while it was found out where to begin: nobody will say so again.
+    if (res.closed) return;
     res.writeHead(200, {
       'Content-Type': 'text/event-stream',
       'Cache-Control': 'no-store',
