@@ -92,7 +92,7 @@ export function testMigrations(every: number): void {
         if (WITHOUT[kind]) this.skip();
         server = await DatabaseServer.start(kind);
       });
-      after(() => (WITHOUT[kind] ? undefined : server.stop()));
+      after(() => (WITHOUT[kind] ? undefined : server.remove()));
 
       const empty = async (poolSize = 2) => {
         const url = await server.newDatabase();

@@ -24,7 +24,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       if (WITHOUT[kind]) this.skip();
       server = await DatabaseServer.start(kind);
     });
-    after(() => (WITHOUT[kind] ? undefined : server.stop()));
+    after(() => (WITHOUT[kind] ? undefined : server.remove()));
 
     behavesAsSqlStores(async () => {
       const url = await server.newDatabase();

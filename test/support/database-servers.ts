@@ -1,11 +1,11 @@
 /** Database servers of the tests' own, on free ports and in folders of their own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
-import { temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
 import { freePort } from './redis.js';
 
@@ -30,9 +30,10 @@ function postgresBin(): string | null {
   return bin ?? (spawnSync('initdb', ['--version']).error ? null : '');
 }
 
-/** A server that listens, until it is stopped. */
+/** A server that listens, until it is stopped; gone for good when it is removed. */
 export class DatabaseServer {
-  readonly #dir = temporaryFolder();
+  // A hundred megabytes that nobody need look through for secrets.
+  readonly #dir = mkdtempSync(join(tmpdir(), 'llmp-test-server-'));
   #process: ChildProcess | null = null;
   #databases = 0;
 
@@ -142,6 +143,12 @@ export class DatabaseServer {
     // For PostgreSQL: without waiting for those who are connected.
     server.kill(this.kind === 'postgres' ? 'SIGINT' : 'SIGTERM');
     if (server.exitCode === null) await once(server, 'exit');
+  }
+
+  /** With all that it had. */
+  async remove(): Promise<void> {
+    await this.stop();
+    rmSync(this.#dir, { recursive: true, force: true });
   }
 }
 

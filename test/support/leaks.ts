@@ -220,10 +220,21 @@ function entriesOf(folder: string) {
   }
 }
 
+/** Null for what was only there for a moment, such as a journal of SQLite's. */
+function openUnlessGone(path: string): number | null {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
 function inspectFile(path: string): void {
   const look = inspector(`file ${basename(path)}`);
   const bytes = Buffer.alloc(PIECE_BYTES);
-  const file = openSync(path, 'r');
+  const file = openUnlessGone(path);
+  if (file === null) return;
   try {
     for (let length = -1; length !== 0;) {
       length = readSync(file, bytes, 0, PIECE_BYTES, null);
