@@ -74,6 +74,7 @@ describe('llmp status --watch', () => {
     it('prints a line of JSON every two seconds until ^C, of which it says nothing', async () => {
       const watching = await watch(daemon.url);
       await daemon.createProject();
+      daemon.clock.advance(3_000); // Nobody counts again right away.
       await refresh();
       await refresh();
       expect(linesOf(watching).map(({ status, projects }) => [status, projects])).to.deep.equal([
