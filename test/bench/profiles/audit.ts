@@ -2,14 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AuditAction, auditRecord, type Caller } from '../../../daemon/core/audit.js';
+import type { AuditAction, Caller } from '../../../daemon/core/audit.js';
 import { openStores } from '../../../daemon/store/open.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { type Figure, median } from '../figures.js';
 import type { Report } from '../run.js';
 
 const RECORDS = 1_000_000;
-const AT_ONCE = 1_000;
+const AT_ONCE = 20_000;
 const PROJECTS = 20;
 const APART_MS = 1_000;
 const RUNS = 5;
@@ -36,33 +36,42 @@ export async function audit(): Promise<Report> {
   return { figures };
 }
 
+/** As `SqlChange.record` writes them, but without a question for each. */
 async function makeRecords(path: string, projects: readonly string[]): Promise<void> {
   const stores = await openStores({ databasePath: path, encryptionKey: undefined });
+  const { database } = stores;
   const beginMs = Date.now() - RECORDS * APART_MS;
-  for (let first = 0; first < RECORDS; first += AT_ONCE) {
-    await stores.records.change(async (tx) => {
-      for (let n = first; n < first + AT_ONCE; n++) await tx.record(recordOf(n, projects, beginMs + n * APART_MS));
+  for (let first = 1; first <= RECORDS; first += AT_ONCE) {
+    await database.transact(async (tx) => {
+      await tx.execute(
+        `WITH RECURSIVE n(i) AS (SELECT $first UNION ALL SELECT i + 1 FROM n WHERE i < $first + ${AT_ONCE} - 1)
+         INSERT INTO audit (seq, id, recorded_at, action, actor, outcome, project_id, token_id, obfuscated, request_id, client_ip, reason, details)
+         SELECT i, ${SOME_ID}, $beginMs + i * ${APART_MS}, ${oneOf(ACTIONS, 'i')}, ${oneOf(ACTORS, 'i / 3')},
+           CASE WHEN i % 50 = 0 THEN 'denied' ELSE 'success' END, ${oneOf(projects, 'i')}, ${SOME_ID}, 'sk-wt-0000…0000', ${SOME_ID},
+           '10.0.' || i % 200 || '.1',
+           'as agreed with ' || CASE WHEN i % 5 = 0 THEN 'finance' ELSE 'research' END || CASE WHEN i = ${RECORDS / 2} THEN ' and grandmother' ELSE '' END,
+           '{"number":' || i || '}'
+         FROM n`,
+        { first, beginMs },
+      );
+      await tx.execute(
+        `INSERT INTO audit_words (rowid, words)
+         SELECT recorded_at * 1048576 + seq % 1048576, '→action' || REPLACE(action, '.', '') || ' →actor' || actor || ' →outcome' || outcome
+           || ' →project' || REPLACE(project_id, '-', '') || ' →token' || REPLACE(token_id, '-', '') || ' '
+           || REPLACE(project_id || ' ' || token_id || ' ' || request_id, '-', ' ') || ' ' || REPLACE(client_ip, '.', ' ') || ' ' || reason
+         FROM audit WHERE seq >= $first AND seq < $first + ${AT_ONCE} ORDER BY seq`,
+        { first },
+      );
     });
   }
+  await database.transact((tx) => tx.execute('UPDATE change_seq SET seq = $seq', { seq: RECORDS }));
   await stores.close();
 }
 
-function recordOf(n: number, projects: readonly string[], timeMs: number) {
-  const subject = {
-    action: one(ACTIONS, n),
-    projectId: one(projects, n),
-    tokenId: randomUUID(),
-    obfuscated: 'sk-wt-0000…0000',
-    details: { number: n },
-  };
-  const caller: Caller = {
-    actor: one(ACTORS, Math.floor(n / 3)),
-    requestId: randomUUID(),
-    clientIp: `10.0.${n % 200}.1`,
-    reason: `as agreed with ${n % 5 === 0 ? 'finance' : 'research'}${n === RECORDS / 2 ? ' and Grandmother' : ''}`,
-  };
-  return auditRecord(subject, caller, n % 50 === 0 ? 'denied' : 'success', timeMs);
-}
+const SOME_ID = "LOWER(HEX(RANDOMBLOB(4)) || '-' || HEX(RANDOMBLOB(2)) || '-4000-a000-' || HEX(RANDOMBLOB(6)))";
+
+const oneOf = (values: readonly string[], number: string) =>
+  `CASE (${number}) % ${values.length} ${values.map((value, i) => `WHEN ${i} THEN '${value}'`).join(' ')} END`;
 
 const one = <T>(values: readonly T[], n: number): T => values[n % values.length] as T;
 
