@@ -110,7 +110,8 @@ describe('N: the audit files when they cannot be written', () => {
     unlinkSync(path);
     await pass(daemon, 2);
     expect((await useLines(daemon, 2)).map(({ line }) => line)).to.deep.equal([1, 2]);
-    expect(await degradedOf(daemon)).to.deep.equal([]);
+    // They can be read before they are on the disk.
+    await eventually('all is in order', async () => (await degradedOf(daemon)).length === 0);
   });
 
   it('N02: what there is no room for while uses cannot be written is dropped and counted, and the rest is written whole', async () => {
