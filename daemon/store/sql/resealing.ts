@@ -19,24 +19,27 @@ interface Row {
 
 /**
  * Seals with the box's own key whatever was sealed with the one before. Beside daemons that know both keys, in small transactions;
- * whoever is killed goes on where it was, and a key that is changed meanwhile stays as it was changed.
+ * whoever is killed goes on where it was, and of a key that is changed meanwhile the new value is sealed.
  */
 export async function reseal(database: Database, box: SecretBox, isRehearsal: boolean): Promise<Resealed> {
-  const done: Resealed = { resealed: 0, unreadable: [] };
+  let resealed = 0;
+  const unreadable = new Set<string>();
   for (let after = ''; ;) {
     const rows = await database.select<Row>(
       `SELECT id, api_key, api_key_id FROM projects WHERE id > $after AND api_key_id <> $keyId ORDER BY id LIMIT ${AT_ONCE}`,
       { after, keyId: box.keyId },
     );
     const last = rows.at(-1);
-    if (!last) return done;
-    after = last.id;
+    if (!last) return { resealed, unreadable: [...unreadable] };
     const opened = rows.flatMap((row) => {
       const secret = openedBy(box, row);
-      if (secret === null) done.unreadable.push(row.id);
+      if (secret === null) unreadable.add(row.id);
       return secret === null ? [] : [{ row, secret }];
     });
-    done.resealed += isRehearsal ? opened.length : await write(database, box, opened);
+    const written = isRehearsal ? opened.length : await write(database, box, opened);
+    resealed += written;
+    // What was changed in between may have been sealed with the key before, and is looked at once more.
+    if (written === opened.length) after = last.id;
   }
 }
 
