@@ -1,39 +1,40 @@
 /** What llmp says about itself. */
 import { readVersion } from '../config/version.js';
 import { command } from './command.js';
-import { EXIT, quoted, usage } from './failure.js';
-
-const introduction =
-  () => `llmp ${readVersion()}: a reverse proxy for LLM APIs. Clients get tokens that wither; the provider's key stays here.
-
-  llmp daemon --env-file llmp.env                      run the proxy
-  llmp project create --name web --key-file key.txt    keep an upstream key in a project
-  llmp token generate --duration 48                    issue a token for two days
-
-All commands: llmp help. One of them: llmp help token generate.`;
+import { EXIT } from './failure.js';
 
 export const introductionCommand = command({
   path: [],
   summary: 'token-gated reverse proxy for LLM APIs',
   examples: [],
   options: {},
-  run({ output }) {
-    output.text(introduction());
-    return Promise.resolve(EXIT.done);
+  async run({ output, shell }) {
+    const [{ introduction }, { readableWidth }] = await Promise.all([import('./help.js'), import('./prose.js')]);
+    output.text(introduction(readableWidth(shell.stdout.columns)));
+    return EXIT.done;
   },
 });
 
 const help = command({
   path: ['help'],
-  summary: 'explain a command',
-  examples: [['help token generate', 'its options and examples']],
-  argument: { name: 'TOPIC', meaning: 'the words of a command', required: false, many: true },
+  summary: 'explain a command, or what concerns all of them',
+  examples: [
+    ['help token generate', 'its examples and options'],
+    ['help exit-codes', 'a topic; `llmp help` lists them'],
+  ],
+  argument: {
+    name: 'TOPIC',
+    meaning: 'the words of a command, or a topic',
+    required: false,
+    many: true,
+    completes: 'topic',
+  },
   options: {},
-  run({ args, output, helpOf }) {
-    const text = helpOf(args);
-    if (text === undefined) throw usage(`no help for ${quoted(args.join(' '))}`, { advice: 'llmp help' });
-    output.text(text.trimEnd());
-    return Promise.resolve(EXIT.done);
+  async run({ args, output, shell, helpOf }) {
+    const [{ TOPICS }, { readableWidth, textOf }] = await Promise.all([import('./topics.js'), import('./prose.js')]);
+    const topic = args.length === 1 ? TOPICS[args[0] ?? ''] : undefined;
+    output.text(topic ? textOf(topic.blocks, readableWidth(shell.stdout.columns)) : await helpOf(args));
+    return EXIT.done;
   },
 });
 

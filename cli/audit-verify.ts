@@ -1,6 +1,7 @@
 /** `llmp audit verify`: whether the audit files are whole. */
-import { command, text } from './command.js';
+import { command } from './command.js';
 import { EXIT } from './failure.js';
+import { envFile } from './service.js';
 import { type VerifiedAudit, verifiedView } from './views.js';
 
 const SAYS: Record<string, string> = {
@@ -20,7 +21,7 @@ export const auditVerify = command({
     ['audit verify audit-use.log.1 audit-use.log', 'these, of one chain, in whatever order'],
   ],
   argument: { name: 'FILE', meaning: 'files to verify', required: false, many: true },
-  options: { envFile: text('--env-file <FILE>', 'settings, as for `llmp daemon`') },
+  options: { envFile },
   async run({ args, options, shell, output }) {
     const { verifyAudit } = await import('../daemon/ops/audit-verify.js');
     const verdict = await output.during('reading the audit files', verifyAudit(shell.env, options.envFile, args));

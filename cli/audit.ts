@@ -25,8 +25,8 @@ const moment: Kind<{ agoMs: number } | { at: string }> = {
 const filters = {
   action: text('--action <ACTION>', 'only this action, such as token.revoke'),
   actor: text('--actor <ACTOR>', 'only by this actor: management, admin, cli, tui, token, system'),
-  projectId: text('--project-id <ID>', 'only of this project, by its name or id'),
-  tokenId: text('--token-id <ID>', 'only of this token'),
+  projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
+  tokenId: text('--token-id <ID>', 'only of this token', 'token'),
   outcome: value('--outcome <OUTCOME>', oneOf('success', 'denied', 'error'), 'success, denied or error'),
 };
 
@@ -70,7 +70,7 @@ const list = command({
     ['audit list --since 24h --outcome denied', 'what was refused since yesterday'],
     ['audit list --token-id 3fa91c2e -o csv', 'all there is of a token, for a spreadsheet'],
   ],
-  options: { ...filters, ...spans, limit },
+  options: { ...spans, ...filters, limit },
   async run(invocation) {
     const { output, options } = invocation;
     const client = await invocation.connect();
@@ -89,7 +89,7 @@ const exported = command({
     ['audit export --since 30d > audit.jsonl', 'a month, a line each'],
     ['audit export -o csv > audit.csv', 'all'],
   ],
-  options: { ...filters, ...spans },
+  options: { ...spans, ...filters },
   async run(invocation) {
     const { output } = invocation;
     const client = await invocation.connect();

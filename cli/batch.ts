@@ -16,12 +16,14 @@ export const TOKENS: Argument = {
   meaning: 'an id, or its first 6 characters or more; - for the ids on standard input, one a line',
   required: true,
   many: true,
+  completes: 'token',
 };
 export const PROJECTS: Argument = {
   name: 'PROJECT',
   meaning: 'a name, an id, or the first 6 characters of one or more; - for those on standard input, one a line',
   required: true,
   many: true,
+  completes: 'project',
 };
 
 export const dryRun = flag('-n, --dry-run', 'say what would happen, and change nothing');

@@ -13,12 +13,13 @@ const method: Kind<'GET' | 'POST'> = {
     const upper = given.toUpperCase();
     return upper === 'GET' || upper === 'POST' ? upper : undefined;
   },
+  values: ['GET', 'POST'],
 };
 
 const purgeOptions = {
   method: value('--method <METHOD>', method, 'with --url: GET or POST'),
   url: text('--url <PATH>', 'the answers to this path, query included, in every project; such as /v1/models'),
-  projectId: text('--project-id <ID>', 'every answer of this project, by its name or id'),
+  projectId: text('--project-id <ID>', 'every answer of this project, by its name or id', 'project'),
   all: flag('--all', 'every answer there is'),
   dryRun,
 };

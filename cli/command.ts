@@ -4,10 +4,14 @@
  */
 import type { Kind } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
+import type { Destination } from './destination.js';
 import type { Globals } from './globals.js';
 import type { Input } from './input.js';
 import type { Output } from './output.js';
 import type { Shell } from './shell.js';
+
+/** What a word stands for, for the completion of it. A `<FILE>` says so by that name, a list of values by its kind. */
+export type Completes = 'project' | 'token' | 'context' | 'topic' | 'page';
 
 export interface Option<T> {
   /** Such as `-q, --quiet` or `--name <TEXT>`. Its long name in camel case is its key in the table of options. */
@@ -15,6 +19,7 @@ export interface Option<T> {
   meaning: string;
   /** None: a flag, or text taken as it is. */
   kind?: Kind<T>;
+  completes?: Completes | undefined;
 }
 
 // The type parameter lives in the values only; any option fits in a table.
@@ -23,7 +28,13 @@ export type Options = Record<string, Option<unknown>>;
 export type Values<O extends Options> = { [K in keyof O]?: O[K] extends Option<infer T> ? T | undefined : never };
 
 export const flag = (flags: string, meaning: string): Option<boolean> => ({ flags, meaning });
-export const text = (flags: string, meaning: string): Option<string> => ({ flags, meaning });
+export const text = (flags: string, meaning: string, completes?: Completes): Option<string> => ({
+  flags,
+  meaning,
+  completes,
+});
+/** May be given several times. @param flags such as `--set <TEXT...>`. */
+export const texts = (flags: string, meaning: string): Option<string[]> => ({ flags, meaning });
 export const value = <T>(flags: string, kind: Kind<T>, meaning: string): Option<T> => ({
   flags,
   meaning,
@@ -37,6 +48,11 @@ export interface Argument {
   required: boolean;
   /** One or more of them. */
   many: boolean;
+  /** None: any text. */
+  kind?: Kind<string>;
+  completes?: Completes;
+  /** They are a command line of their own: from the first on nothing is an option of ours. */
+  isCommandLine?: boolean;
 }
 
 /** What a command gets to run with. */
@@ -49,15 +65,19 @@ export interface Invocation<O extends Options = Options> {
   output: Output;
   /** Where the daemon is, for messages. */
   server: string;
+  /** Where the command goes. @throws {Failure} when a context or the file of contexts is amiss. */
+  destination: () => Destination;
   /** Finds the management token, asking for it if need be. @throws {Failure} with exit 2 or 3. */
   connect: () => Promise<ManagementClient>;
-  /** @returns the help of the command at `path`, or undefined if there is none. */
-  helpOf: (path: readonly string[]) => string | undefined;
+  /** @returns the help of the command or group that `words` lead to. @throws {Failure} when they lead nowhere. */
+  helpOf: (words: readonly string[]) => Promise<string>;
 }
 
 export interface Command<O extends Options = Options> {
   path: readonly string[];
   alias?: string;
+  /** Asked for by programs only: neither help nor man pages nor completion name it. */
+  isHidden?: boolean;
   summary: string;
   /** Command lines without the leading `llmp `, each with what it does. */
   examples: readonly (readonly [line: string, what: string])[];

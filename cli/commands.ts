@@ -11,6 +11,8 @@ export const rootCommand: Command = introductionCommand;
 
 export interface Group {
   summary: string;
+  /** Holds only what programs ask for. */
+  isHidden?: boolean;
   /** Loaded when its word is on the line, so that starting costs the same however many commands there are. */
   load: () => Promise<readonly Command[]>;
 }
@@ -21,34 +23,43 @@ const audit = async () => (await import('./audit.js')).auditCommands;
 const cache = async () => (await import('./cache.js')).cacheCommands;
 const events = async () => (await import('./events.js')).eventCommands;
 const usage = async () => [(await import('./usage.js')).usageCommand];
+const init = async () => [(await import('./init.js')).initCommand];
+const doctor = async () => [(await import('./doctor.js')).doctorCommand];
+const runs = async () => [(await import('./run.js')).runCommand];
 const configuration = async () => (await import('./config.js')).configCommands;
+const contexts = async () => (await import('./context.js')).contextCommands;
 const migrations = async () => (await import('./migrate.js')).migrateCommands;
+const completion = async () => [(await import('./completion.js')).completionCommand];
+const completing = async () => [(await import('./complete.js')).completeCommand];
+const manual = async () => [(await import('./man.js')).manCommand];
+
+/** What the management API does. */
+const MANAGED: Readonly<Record<string, Group>> = {
+  token: { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
+  project: { summary: 'create, list, activate and deactivate projects', load: projects },
+  cache: { summary: 'purge what the daemon keeps of answers', load: cache },
+  audit: { summary: 'read, follow, export and verify the audit log', load: audit },
+  events: { summary: 'follow what happens', load: events },
+};
 
 /** By the words that lead to them. */
 export const GROUPS: Readonly<Record<string, Group>> = {
+  ...MANAGED,
   manage: {
-    summary: 'projects, tokens and the cache, through the management API',
-    load: async () => [
-      ...(await tokens()),
-      ...(await projects()),
-      ...(await cache()),
-      ...(await audit()),
-      ...(await events()),
-    ],
+    summary: `${Object.keys(MANAGED).join(', ')}, by their full names`,
+    load: async () => (await Promise.all(Object.values(MANAGED).map((group) => group.load()))).flat(),
   },
-  'manage token': { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
-  'manage project': { summary: 'create, list, activate and deactivate projects', load: projects },
-  'manage cache': { summary: 'purge what the daemon keeps of answers', load: cache },
-  'manage events': { summary: 'follow what happens', load: events },
-  'manage audit': { summary: 'read, follow, export and verify the audit log', load: audit },
-  token: { summary: 'short for manage token', load: tokens },
-  project: { summary: 'short for manage project', load: projects },
-  cache: { summary: 'short for manage cache', load: cache },
-  audit: { summary: 'short for manage audit', load: audit },
-  events: { summary: 'short for manage events', load: events },
+  ...Object.fromEntries(Object.entries(MANAGED).map(([word, group]) => [`manage ${word}`, group])),
   usage: { summary: 'what tokens were used for', load: usage },
+  run: { summary: 'run a command with a token of its own, which is revoked when the command ends', load: runs },
   migrate: { summary: "the database's schema", load: migrations },
+  context: { summary: 'the daemons that you work with, by name', load: contexts },
+  init: { summary: 'set up a server', load: init },
+  doctor: { summary: 'look for what is wrong with a deployment', load: doctor },
   config: { summary: "the daemon's settings", load: configuration },
+  completion: { summary: 'print a script that completes commands, options and ids in a shell', load: completion },
+  man: { summary: 'show a page of the manual', load: manual },
+  __complete: { summary: 'say what may come next', load: completing, isHidden: true },
 };
 
 /** The commands that `argv` can possibly name. */

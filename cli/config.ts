@@ -1,12 +1,11 @@
 /** `llmp config …`: the daemon's settings, read as the daemon would read them. */
 import { describeSettings, SettingsError } from '../config/settings.js';
 import { readEnvFile } from '../config/sources.js';
-import { command, flag, text } from './command.js';
+import { command, flag } from './command.js';
 import { EXIT, Failure } from './failure.js';
+import { envFile } from './service.js';
 import type { Shell } from './shell.js';
 import type { Column, View } from './table.js';
-
-const envFile = text('--env-file <FILE>', 'settings, NAME=value a line, as for `llmp daemon`');
 
 const show = command({
   path: ['config', 'show'],

@@ -1,12 +1,12 @@
-/** Where the daemon is, with which management token it is asked, and over what. */
-import { credential } from '../config/kinds.js';
+/** How a daemon is asked, and with which management token. */
 import { ManagementClient } from '../daemon/api/client.js';
+import { confirmed } from './batch.js';
+import type { Invocation } from './command.js';
+import type { Destination } from './destination.js';
 import { EXIT, Failure } from './failure.js';
-import type { Globals } from './globals.js';
-import type { Input } from './input.js';
 import type { Output } from './output.js';
-import { type Server, serverOf, serverText } from './server.js';
-import type { Shell } from './shell.js';
+import { type Server, serverOf } from './server.js';
+import { managementTokenOf } from './token-source.js';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
@@ -16,56 +16,51 @@ export interface Connection {
   timeoutMs: number;
 }
 
+export type Connecting = Pick<Invocation, 'shell' | 'globals' | 'input' | 'output' | 'destination'>;
+
 /** How requests reach the daemon, with or without a management token. @throws {Failure} for a server that cannot be. */
-export async function connectionTo(shell: Shell, globals: Globals, output: Output): Promise<Connection> {
-  const server = serverOf(serverText(globals, shell.env));
+export async function connectionTo({
+  globals,
+  output,
+  destination,
+}: Pick<Connecting, 'globals' | 'output' | 'destination'>): Promise<Connection> {
+  const server = serverOf(destination().server);
   const ask = server.socketPath === undefined ? fetch : await fetchOver(server.socketPath);
   return { server, fetch: observed(ask, server.shown, output), timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
 }
 
 /** @throws {Failure} with exit 2 for a server that cannot be, 3 without a usable management token. */
-export async function connect(shell: Shell, globals: Globals, input: Input, output: Output): Promise<ManagementClient> {
-  const { server, ...connection } = await connectionTo(shell, globals, output);
-  const managementToken = await managementTokenOf(shell.env, globals, input, output);
+export async function connect(connecting: Connecting): Promise<ManagementClient> {
+  const { globals, output } = connecting;
+  const { server, ...connection } = await connectionTo(connecting);
+  const { context } = connecting.destination();
+  const managementToken = await managementTokenOf({ ...connecting, context });
   if (server.isClearText) output.warn(`the management token goes to ${server.shown} in clear text; use https`);
   return new ManagementClient({
     server: server.url,
     managementToken,
     frontEnd: 'cli',
     reason: globals.reason,
+    beforeChange: guardOf(context, connecting),
     ...connection,
   });
 }
 
-async function managementTokenOf(
-  env: NodeJS.ProcessEnv,
-  globals: Globals,
-  input: Input,
-  output: Output,
-): Promise<string> {
-  const token = await foundToken(env, globals, input, output);
-  if (credential.parse(token) !== undefined) return token;
-  throw new Failure(EXIT.managementToken, `the management token must be ${credential.accepts}`, {
-    code: 'management_token_malformed',
-  });
-}
-
-async function foundToken(env: NodeJS.ProcessEnv, globals: Globals, input: Input, output: Output): Promise<string> {
-  const what = 'the management token';
-  if (globals.managementToken !== undefined) {
-    output.warn(
-      '--management-token can be seen by others with `ps`; prefer --management-token-file or MANAGEMENT_TOKEN',
-    );
-    return globals.managementToken;
+/** What a context asks of changes; once for all of a command's. */
+function guardOf(
+  context: Destination['context'],
+  asking: Pick<Connecting, 'globals' | 'input'>,
+): (() => Promise<void>) | undefined {
+  if (context?.readonly) {
+    const failure = new Failure(EXIT.refused, `context ${context.name} is read-only, nothing was sent`, {
+      code: 'context_readonly',
+      advice: `To change that: llmp context add ${context.name} --no-readonly`,
+    });
+    return () => Promise.reject(failure);
   }
-  if (globals.managementTokenFile !== undefined) return input.secretFrom(globals.managementTokenFile, what);
-  if (env.MANAGEMENT_TOKEN) return env.MANAGEMENT_TOKEN;
-  if (env.MANAGEMENT_TOKEN_FILE) return input.secretFrom(env.MANAGEMENT_TOKEN_FILE, what);
-  if (input.canAsk) return input.hidden('Management token:');
-  throw new Failure(EXIT.managementToken, 'no management token', {
-    code: 'management_token_missing',
-    advice: 'Set MANAGEMENT_TOKEN or MANAGEMENT_TOKEN_FILE, or use --management-token-file',
-  });
+  if (!context?.protected) return undefined;
+  let answer: Promise<void> | undefined;
+  return () => (answer ??= confirmed(`${context.name} is protected. Change it?`, asking));
 }
 
 /** undici has no switch for sockets in the global fetch, and is loaded only for this. */

@@ -1,4 +1,5 @@
-import { command, flag, text } from './command.js';
+import { command, flag } from './command.js';
+import { serviceOptions } from './service.js';
 
 /** The daemon itself: everything about it is in daemon/, loaded only here. */
 export const daemonCommand = command({
@@ -10,8 +11,7 @@ export const daemonCommand = command({
     ['daemon --check', 'say what is wrong with the settings, and stop'],
   ],
   options: {
-    envFile: text('--env-file <FILE>', 'settings, NAME=value a line; the environment comes first'),
-    check: flag('--check', 'check the settings, connect to nothing, and stop'),
+    ...serviceOptions,
     printConfig: flag('--print-config', 'print the settings and where each comes from, and stop'),
   },
   async run({ shell, options: { envFile, check = false, printConfig = false } }) {

@@ -1,4 +1,5 @@
-import { command, flag, text } from './command.js';
+import { command, flag } from './command.js';
+import { serviceOptions } from './service.js';
 
 /** The dispatcher itself: everything about it is in daemon/dispatcher/, loaded only here. */
 export const dispatcherCommand = command({
@@ -10,8 +11,7 @@ export const dispatcherCommand = command({
     ['dispatcher --replay-dead', 'put events that were set aside back into the stream, and stop'],
   ],
   options: {
-    envFile: text('--env-file <FILE>', 'settings, NAME=value a line; the environment comes first'),
-    check: flag('--check', 'check the settings, connect to nothing, and stop'),
+    ...serviceOptions,
     once: flag('--once', 'forward what there is, and stop; 69 when it cannot'),
     replayDead: flag('--replay-dead', 'put the dead letters back into the stream, and stop'),
   },

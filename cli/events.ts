@@ -30,11 +30,11 @@ const tail = command({
     ['events tail -o jsonl >> events.jsonl', 'for programs; off a terminal it is always JSON'],
   ],
   options: {
-    follow: flag('-f, --follow', 'go on with what comes, which it does anyway'),
-    projectId: text('--project-id <ID>', 'of this project, by its name or id'),
-    tokenId: text('--token-id <ID>', 'of this token'),
+    projectId: text('--project-id <ID>', 'of this project, by its name or id', 'project'),
+    tokenId: text('--token-id <ID>', 'of this token', 'token'),
     status: value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
     kind: value('--kind <KIND>', oneOf(...KINDS), `one of ${KINDS.join(', ')}`),
+    follow: flag('-f, --follow', 'go on with what comes, which it does anyway'),
   },
   async run(invocation) {
     const { output, options } = invocation;

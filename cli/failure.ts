@@ -1,5 +1,6 @@
 /** Everything that can go wrong, with its exit code and what the operator reads about it. */
 import { ApiError, Unreachable } from '../daemon/api/client.js';
+import { whyUnreachable } from './unreachable.js';
 
 export const EXIT = {
   done: 0,
@@ -14,9 +15,40 @@ export const EXIT = {
   checkFailed: 9,
   cannotListen: 69,
   crash: 70,
+  permission: 77,
+  configuration: 78,
+  notExecutable: 126,
+  noSuchCommand: 127,
+  hangUp: 129,
   interrupted: 130,
   closedPipe: 141,
+  terminated: 143,
 } as const;
+
+/** For the documentation, which has them from here. */
+export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
+  done: 'Done, also when there was nothing to do.',
+  refused: 'Refused by the API, or part of a batch failed.',
+  usage: 'Usage: the line cannot be understood, or it would take a terminal, or a confirmation (`--yes`).',
+  managementToken: 'The management token is missing or wrong.',
+  notFound: 'Not found.',
+  conflict: 'In conflict with what there is: an inactive project, a name that is taken, a newer schema.',
+  unreachable: 'The daemon cannot be reached.',
+  tooMany: 'The daemon answered 429: too many requests.',
+  serverError: 'The daemon answered 5xx: it failed, or what it needs is away.',
+  checkFailed:
+    'A check failed: `status`, `doctor`, `migrate status --exit-code`, `config validate`, `audit verify` and the like.',
+  cannotListen: 'Daemon and dispatcher: the address is in use, or what is needed is away.',
+  crash: 'A defect of llmp.',
+  permission: 'Daemon and dispatcher: something may not be read or written.',
+  configuration: 'Daemon and dispatcher: the settings are wrong, or another daemon has the database.',
+  notExecutable: 'The command of `run` may not be executed.',
+  noSuchCommand: 'There is no such command to `run`.',
+  hangUp: 'The terminal is gone (SIGHUP).',
+  interrupted: 'Interrupted by ^C (SIGINT).',
+  closedPipe: 'Whoever read the output has closed it (SIGPIPE).',
+  terminated: 'Ended by SIGTERM.',
+};
 
 export interface Explanation {
   why?: string;
@@ -57,12 +89,8 @@ export function failureOf(error: unknown, server: string): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof ApiError) return refused(error, server);
   if (error instanceof Unreachable) {
-    return new Failure(EXIT.unreachable, `cannot reach the daemon at ${server}`, {
-      why: error.message,
-      advice: 'Start it with `llmp daemon`, or say where it is with --server or LLMP_SERVER',
-      code: 'unreachable',
-      cause: error,
-    });
+    const { message, ...explanation } = whyUnreachable(error, server);
+    return new Failure(EXIT.unreachable, message, { ...explanation, cause: error });
   }
   if (!(error instanceof Error)) return new Failure(EXIT.crash, String(error), { code: 'crash' });
   // inquirer's way to say that ^C was pressed in a prompt.

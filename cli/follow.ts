@@ -2,6 +2,7 @@
 import { ApiError, type Streamed, type StreamOptions, Unreachable } from '../daemon/api/client.js';
 import type { Invocation, Options } from './command.js';
 import { EXIT } from './failure.js';
+import type { Shell } from './shell.js';
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
@@ -19,11 +20,7 @@ export async function follow<T, O extends Options>(
   open: (options: StreamOptions) => AsyncIterable<Streamed<T>>,
   show: (item: T) => Promise<void>,
 ): Promise<number> {
-  const enough = new AbortController();
-  const { signal } = enough;
-  void shell.interrupted().then(() => {
-    enough.abort();
-  });
+  const signal = untilInterrupted(shell);
   const isOver = () => signal.aborted;
   let lastEventId: string | undefined;
   let delayMs = FIRST_DELAY_MS;
@@ -46,6 +43,15 @@ export async function follow<T, O extends Options>(
     if (isOver()) return EXIT.interrupted;
     delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS);
   }
+}
+
+/** From now on ^C ends no more than what listens to this. */
+export function untilInterrupted(shell: Pick<Shell, 'interrupted'>): AbortSignal {
+  const enough = new AbortController();
+  void shell.interrupted().then(() => {
+    enough.abort();
+  });
+  return enough.signal;
 }
 
 /** Whether asking again may mend it. */

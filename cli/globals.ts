@@ -9,15 +9,20 @@ export type Format = (typeof FORMATS)[number];
 const format = oneOf(...FORMATS);
 
 export const GLOBAL_OPTIONS = {
-  server: text('--server <URL>', 'where the daemon is: http://HOST:PORT, https://… or unix:PATH (LLMP_SERVER)'),
-  managementToken: text('--management-token <TOKEN>', 'the management token; `ps` can show it to others'),
-  managementTokenFile: text('--management-token-file <FILE>', 'a file that holds the management token; - is stdin'),
   output: value('-o, --output <FORMAT>', format, `${FORMATS.join(', ')} (LLMP_OUTPUT)`),
   json: flag('--json', 'the same as -o json'),
   quiet: flag('-q, --quiet', 'nothing on stderr but errors'),
+  yes: flag('-y, --yes', 'do not ask for confirmation'),
+  context: text(
+    '-c, --context <NAME>',
+    'the daemon that was kept by this name: llmp context list (LLMP_CONTEXT)',
+    'context',
+  ),
+  server: text('--server <URL>', 'where the daemon is: http://HOST:PORT, https://… or unix:PATH (LLMP_SERVER)'),
+  managementToken: text('--management-token <TOKEN>', 'the management token; `ps` can show it to others'),
+  managementTokenFile: text('--management-token-file <FILE>', 'a file that holds the management token; - is stdin'),
   verbose: flag('-v, --verbose', 'say on stderr what is asked of the daemon'),
   color: flag('--no-color', 'no colour (NO_COLOR)'),
-  yes: flag('-y, --yes', 'do not ask for confirmation'),
   timeout: value('--timeout <DURATION>', duration(), 'how long an answer may take, such as 10s; 30s unless given'),
   input: flag('--no-input', 'never ask; fail where a prompt would be needed'),
   reason: text('--reason <TEXT>', 'why, for the audit record of a change; at most 200 characters'),
@@ -34,4 +39,13 @@ export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
   const known = format.parse(wanted);
   if (!known) throw usage(`LLMP_OUTPUT must be ${format.accepts}, not ${quoted(wanted)}`);
   return known;
+}
+
+/** The format that a line asks for which could not be understood to its end: who wants JSON wants that of the failure too. */
+export function formatIn(argv: readonly string[]): Format | undefined {
+  const end = argv.indexOf('--');
+  const words = end === -1 ? argv : argv.slice(0, end);
+  if (words.includes('--json')) return 'json';
+  const [, given] = /(?:^| )(?:-o ?|--output[= ])(\w+)(?: |$)/.exec(words.join(' ')) ?? [];
+  return given === undefined ? undefined : format.parse(given);
 }

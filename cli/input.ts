@@ -4,6 +4,20 @@ import { text as textOf } from 'node:stream/consumers';
 import { usage } from './failure.js';
 import type { Shell } from './shell.js';
 
+export interface Choice<T extends string> {
+  value: T;
+  /** What is shown for it. */
+  name: string;
+}
+
+/** As inquirer has them. */
+type Question = { message: string } & (
+  | { type: 'password'; toggleMask: boolean }
+  | { type: 'confirm'; default: boolean }
+  | { type: 'input'; default: string; validate: (answer: string) => string | true }
+  | { type: 'select'; choices: readonly Choice<string>[]; default: string | undefined }
+);
+
 export class Input {
   readonly #shell: Shell;
   /** Prompts need a terminal on both sides: answers come from stdin, and stdout belongs to the data. */
@@ -47,8 +61,8 @@ export class Input {
     return String(await this.#ask({ type: 'password', message, toggleMask: false }));
   }
 
-  async confirm(message: string): Promise<boolean> {
-    return (await this.#ask({ type: 'confirm', message, default: false })) === true;
+  async confirm(message: string, fallback = false): Promise<boolean> {
+    return (await this.#ask({ type: 'confirm', message, default: fallback })) === true;
   }
 
   async #standardInput(what: string): Promise<string> {
@@ -59,12 +73,21 @@ export class Input {
     return textOf(this.#shell.stdin);
   }
 
-  async #ask(question: {
-    type: 'password' | 'confirm';
-    message: string;
-    default?: boolean;
-    toggleMask?: boolean;
-  }): Promise<unknown> {
+  /** @param problem says what is wrong with an answer, which is then asked for again. */
+  async line(message: string, fallback: string, problem: (answer: string) => string | null): Promise<string> {
+    const validate = (answer: string) => problem(answer) ?? true;
+    return String(await this.#ask({ type: 'input', message, default: fallback, validate }));
+  }
+
+  /** The first choice, unless another one is the fallback. */
+  async choice<T extends string>(message: string, choices: readonly Choice<T>[], fallback?: T): Promise<T> {
+    const answer = await this.#ask({ type: 'select', message, choices, default: fallback });
+    const chosen = choices.find(({ value }) => value === answer);
+    if (!chosen) throw new RangeError('a choice that was not offered');
+    return chosen.value;
+  }
+
+  async #ask(question: Question): Promise<unknown> {
     const { default: inquirer } = await import('inquirer');
     const { stdin, stderr } = this.#shell;
     const prompt = inquirer.createPromptModule({ input: stdin as NodeJS.ReadStream, output: stderr });

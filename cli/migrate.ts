@@ -4,6 +4,7 @@ import { wireMigrations } from '../daemon/api/migrations.js';
 import { command, flag, type Invocation, text } from './command.js';
 import { dryRun } from './batch.js';
 import { EXIT, usage } from './failure.js';
+import { envFile } from './service.js';
 import { type Migration, migrationView, rekeyedView } from './views.js';
 
 const whereOptions = {
@@ -94,7 +95,7 @@ const rekey = command({
   ],
   options: {
     dryRun,
-    envFile: text('--env-file <FILE>', 'settings, as for `llmp daemon`'),
+    envFile,
   },
   async run({ options, shell, output }) {
     const { rekey } = await import('../daemon/ops/rekey.js');

@@ -16,6 +16,9 @@ export interface OutputOptions {
 
 const PROGRESS_AFTER_MS = 300;
 const DEFAULT_WIDTH = 80;
+const DEFAULT_ROWS = 24;
+// The titles, how many there are, three lines of what is wrong, and the cursor.
+const ROWS_AROUND = 6;
 
 export class Output {
   readonly #shell: Shell;
@@ -27,6 +30,8 @@ export class Output {
   /** What `again` wrote last, and told last of what is wrong. */
   #drawn = '';
   #told: string | null = null;
+  /** What `listAgain` wrote last of each item. */
+  readonly #seen = new Map<string, string>();
 
   constructor(shell: Shell, options: OutputOptions) {
     this.#shell = shell;
@@ -85,22 +90,60 @@ export class Output {
    */
   async again<T>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
     if (this.#isForPeople && this.#drawsInPlace) {
-      const { detailOf, rowsOf } = await import('./table.js');
+      const { detailOf } = await import('./table.js');
       const look = await this.#look();
-      const text = detailOf(item, view, look) + (failure ? `${this.#linesOf(failure).join('\n')}\n` : '');
-      const up = this.#drawn === '' ? '' : `\x1b[${await rowsOf(this.#drawn, look)}A\x1b[J`;
-      this.#drawn = text;
-      await this.#writeAll(up + text);
+      await this.#redraw(detailOf(item, view, look), failure, look);
       return;
     }
-    if (failure && failure.message !== this.#told) this.fail(failure);
-    this.#told = failure?.message ?? null;
+    this.#tellOnce(failure);
     if (!this.#isForPeople) {
       await this.next(item, view);
       return;
     }
     await this.one(item, view);
     this.text('');
+  }
+
+  /**
+   * A list as it is now, time and again: at a terminal as much of it as there is room for, in the place of what was there before;
+   * elsewhere each item as `next` when it is new or another than before.
+   *
+   * @param total how many there are, shown or not.
+   */
+  async listAgain<T>(items: readonly T[], view: View<T>, total: number, failure: Failure | null): Promise<void> {
+    if (this.#isForPeople) {
+      const { tableOf } = await import('./table.js');
+      const look = await this.#look();
+      const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND);
+      const shown = this.#drawsInPlace ? items.slice(0, room) : items;
+      const table = `${await tableOf(shown, view.columns, look)}${shown.length} of ${total}\n`;
+      if (this.#drawsInPlace) await this.#redraw(table, failure, look);
+      else {
+        this.#tellOnce(failure);
+        await this.#writeAll(`${table}\n`);
+      }
+      return;
+    }
+    this.#tellOnce(failure);
+    for (const item of items) {
+      const [id, text] = [view.idOf(item), visibleJson(item)];
+      if (this.#seen.get(id) === text) continue;
+      this.#seen.set(id, text);
+      await this.next(item, view);
+    }
+  }
+
+  async #redraw(text: string, failure: Failure | null, look: Look): Promise<void> {
+    const { rowsOf } = await import('./table.js');
+    const drawn = text + (failure ? `${this.#linesOf(failure).join('\n')}\n` : '');
+    const up = this.#drawn === '' ? '' : `\x1b[${await rowsOf(this.#drawn, look)}A\x1b[J`;
+    this.#drawn = drawn;
+    await this.#writeAll(up + drawn);
+  }
+
+  #tellOnce(failure: Failure | null): void {
+    if (failure && failure.message !== this.#told) this.fail(failure);
+    this.#told = failure?.message ?? null;
   }
 
   /** Whether nothing else is written in between, on a terminal that can go back to where it was. */
@@ -246,7 +289,7 @@ export class Output {
 }
 
 /** Whether glyphs are to be avoided: asked for, or the locale names another character set. */
-function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
+export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
   if (LLMP_ASCII) return LLMP_ASCII !== '0';
   const locale = LC_ALL || LC_CTYPE || LANG;
   return locale ? !/utf-?8/i.test(locale) : false;

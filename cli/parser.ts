@@ -1,11 +1,12 @@
 /** The declared commands as a commander program: the only file that knows commander. */
-import { type CommanderError, Command as Node, Help, Option as NodeOption } from 'commander';
+import { Argument as NodeArgument, type CommanderError, Command as Node, Option as NodeOption } from 'commander';
 import { readVersion } from '../config/version.js';
 import type { Command, Option, Options } from './command.js';
 import { commandsFor, GROUPS, pathsOf, rootCommand } from './commands.js';
 import { type Failure, failureOf, quoted, usage } from './failure.js';
 import { GLOBAL_OPTIONS, type Globals } from './globals.js';
 import type { Shell } from './shell.js';
+import { Tree } from './tree.js';
 
 export type Outcome =
   | { kind: 'chosen'; command: Command; args: readonly string[]; options: Record<string, unknown> }
@@ -17,43 +18,61 @@ export interface Parsed {
   outcome: Outcome;
   /** When parsing failed, as far as they were understood. */
   globals: Globals;
-  helpOf: (path: readonly string[]) => string | undefined;
+  /** @throws {Failure} for words that lead nowhere. */
+  helpOf: (words: readonly string[]) => Promise<string>;
 }
 
 export async function parse(argv: readonly string[], shell: Shell): Promise<Parsed> {
   let outcome: Outcome = { kind: 'shown' };
-  const root = treeOf(await commandsFor(argv), shell, (command, node) => {
+  const commands = await commandsFor(argv);
+  const tree = new Tree(commands);
+  const root = nodesOf(commands, shell, (command, node) => {
     outcome = { kind: 'chosen', command, args: node.args, options: valuesOf(node, command.options) };
   });
+  const helpAt = (words: readonly string[]) => helpOf(words, tree, shell);
   try {
     root.parse(argv, { from: 'user' });
   } catch (error) {
-    outcome = outcomeOf(error);
+    outcome = await outcomeOf(error, tree);
+    if (error instanceof Stopped && error.reason.code === 'commander.helpDisplayed') {
+      shell.stdout.write(`${await helpAt(wordsOf(error.node))}\n`);
+    }
   }
-  return { outcome, globals: globalsOf(root), helpOf: (path) => find(root, path)?.helpInformation() };
+  return { outcome, globals: globalsOf(root), helpOf: helpAt };
+}
+
+async function helpOf(words: readonly string[], tree: Tree, shell: Shell): Promise<string> {
+  const path = tree.resolved(words);
+  if (!path) throw await noHelp(words, tree);
+  const [help, { readableWidth }] = await Promise.all([import('./help.js'), import('./prose.js')]);
+  return help.helpOf(tree, path, readableWidth(shell.stdout.columns));
+}
+
+async function noHelp(words: readonly string[], tree: Tree): Promise<Failure> {
+  const [{ suggestedCommand }, { TOPICS }] = await Promise.all([import('./suggest.js'), import('./topics.js')]);
+  const at = words.findIndex((_, index) => !tree.resolved(words.slice(0, index + 1)));
+  const given = words[at] ?? '';
+  const why = await suggestedCommand(words.slice(0, at), given, tree, at === 0 ? Object.keys(TOPICS) : []);
+  return usage(`no help for ${quoted(given)}`, {
+    why,
+    advice: `See: llmp help ${words.slice(0, at).join(' ')}`.trimEnd(),
+  });
 }
 
 // ---- building
 
-const HELP_WIDTH = 100;
-
-function treeOf(commands: readonly Command[], shell: Shell, choose: (command: Command, node: Node) => void): Node {
-  const declaredAt = new Map<Node, Command>();
+function nodesOf(commands: readonly Command[], shell: Shell, choose: (command: Command, node: Node) => void): Node {
   const root = prepared(new Node('llmp'), rootCommand.summary)
     .version(readVersion(), '--version', 'print the version')
     .helpOption('-h, --help', 'explain a command')
     .helpCommand(false)
-    .configureHelp({
-      subcommandTerm: (node) => [node.name(), ...node.aliases()].join(', '),
-      formatHelp: (node, help) => Help.prototype.formatHelp.call(help, node, help) + epilogue(declaredAt.get(node)),
-    })
+    .showSuggestionAfterError(false) // It knows neither the global options nor what stands under other words.
+    .configureHelp({ formatHelp: () => '' }) // Help is made from the declarations.
     .configureOutput({
       writeOut: (text) => void shell.stdout.write(text),
       writeErr: () => undefined, // What went wrong is reported like every other failure.
-      getOutHelpWidth: () => shell.stdout.columns || HELP_WIDTH,
-      getOutHasColors: () => false,
     });
-  declareOptions(root, GLOBAL_OPTIONS, false);
+  declareOptions(root, GLOBAL_OPTIONS);
 
   for (const [words, { summary }] of Object.entries(GROUPS)) nodeAt(root, words.split(' '), summary);
   for (const command of commands) {
@@ -62,7 +81,6 @@ function treeOf(commands: readonly Command[], shell: Shell, choose: (command: Co
         choose(command, node);
       });
       declare(node, command);
-      declaredAt.set(node, command);
     }
   }
   return root;
@@ -74,7 +92,7 @@ function nodeAt(root: Node, path: readonly string[], summary: string): Node {
     const known = parent.commands.find((node) => node.name() === word);
     if (known) return known;
     const node = prepared(parent.command(word), summary);
-    declareOptions(node, GLOBAL_OPTIONS, true);
+    declareOptions(node, GLOBAL_OPTIONS);
     return node;
   }, root);
 }
@@ -96,14 +114,18 @@ function declare(node: Node, { alias, argument, options }: Command): void {
   if (alias !== undefined) node.alias(alias);
   if (argument) {
     const name = argument.many ? `${argument.name}...` : argument.name;
-    node.argument(argument.required ? `<${name}>` : `[${name}]`, argument.meaning);
+    const declared = new NodeArgument(argument.required ? `<${name}>` : `[${name}]`);
+    const { kind } = argument;
+    if (kind) declared.argParser((text) => parsed(argument.name, kind, text));
+    node.addArgument(declared);
+    if (argument.isCommandLine) node.passThroughOptions();
   }
-  declareOptions(node, options, false);
+  declareOptions(node, options);
 }
 
-function declareOptions(node: Node, options: Options, isHidden: boolean): void {
+function declareOptions(node: Node, options: Options): void {
   for (const option of Object.values(options)) {
-    const declared = new NodeOption(option.flags, option.meaning).hideHelp(isHidden);
+    const declared = new NodeOption(option.flags);
     const { kind } = option;
     if (kind) declared.argParser((text) => parsed(declared.long ?? option.flags, kind, text));
     node.addOption(declared);
@@ -112,14 +134,8 @@ function declareOptions(node: Node, options: Options, isHidden: boolean): void {
 
 function parsed(name: string, kind: NonNullable<Option<unknown>['kind']>, text: string): unknown {
   const value = kind.parse(text);
-  if (value === undefined) throw usage(`${name} must be ${kind.accepts}, not ${quoted(text)}`);
+  if (value === undefined) throw new Unacceptable(name, kind, text);
   return value;
-}
-
-function epilogue(command: Command | undefined): string {
-  const lines = (command?.examples ?? []).map(([line, what]) => `  llmp ${line}\n      ${what}\n`);
-  const examples = lines.length === 0 ? '' : `\nExamples:\n${lines.join('')}`;
-  return command ? `${examples}\nOptions that every command takes, such as --server, -o and -q: llmp help\n` : '';
 }
 
 // ---- reading
@@ -135,13 +151,6 @@ function globalsOf(node: Node): Globals {
   return Object.assign(valuesOf(node, GLOBAL_OPTIONS), ...below) as Globals;
 }
 
-function find(root: Node, path: readonly string[]): Node | undefined {
-  return path.reduce<Node | undefined>(
-    (node, word) => node?.commands.find((child) => child.name() === word || child.aliases().includes(word)),
-    root,
-  );
-}
-
 // ---- ending early
 
 /** commander ended the parse at `node`. */
@@ -154,7 +163,23 @@ class Stopped extends Error {
   }
 }
 
-function outcomeOf(error: unknown): Outcome {
+/** A value is not of the kind that is asked for. */
+class Unacceptable extends Error {
+  constructor(
+    readonly place: string,
+    readonly kind: NonNullable<Option<unknown>['kind']>,
+    readonly given: string,
+  ) {
+    super(`${place} must be ${kind.accepts}, not ${quoted(given)}`);
+  }
+}
+
+async function outcomeOf(error: unknown, tree: Tree): Promise<Outcome> {
+  const { suggestedCommand, suggestedOption, suggestedValue } = await import('./suggest.js');
+  if (error instanceof Unacceptable) {
+    const why = suggestedValue(error.given, error.kind.values ?? []);
+    return { kind: 'failed', failure: usage(error.message, { why }) };
+  }
   if (!(error instanceof Stopped)) return { kind: 'failed', failure: failureOf(error, '') };
   const { node, reason } = error;
   switch (reason.code) {
@@ -164,24 +189,35 @@ function outcomeOf(error: unknown): Outcome {
     case 'commander.help':
       return withoutCommand(node);
     default: {
-      // `error: unknown option '--nmae=x'\n(Did you mean --name?)`; what follows the =, or stands for a command, may be a secret.
-      const [what = '', why = ''] = reason.message.replace(/^error: /, '').split('\n');
-      const message = what
-        .replace(/^(unknown option '[^=]*)=.*/, "$1'")
-        .replace(/^(unknown command) '(.*)'$/, (_, problem: string, given: string) => `${problem}: ${quoted(given)}`);
-      return { kind: 'failed', failure: usage(message, { why, advice: `See: llmp help ${wordsOf(node)}`.trimEnd() }) };
+      const words = wordsOf(node);
+      // `error: unknown option '--nmae=x'`; what follows the =, or stands for a command, may be a secret.
+      const what = reason.message.replace(/^error: /, '').replace(/^(unknown option '[^=]*)=.*/s, "$1'");
+      const [, option] = /^unknown option '(.*)'$/.exec(what) ?? [];
+      const [, word] = /^unknown command '(.*)'$/s.exec(what) ?? [];
+      const options = [...Object.values(tree.commandAt(words)?.options ?? {}), ...Object.values(GLOBAL_OPTIONS)];
+      const why =
+        option !== undefined
+          ? suggestedOption(option, options)
+          : word !== undefined
+            ? await suggestedCommand(words, word, tree)
+            : '';
+      const message = word === undefined ? what : `unknown command: ${quoted(word)}`;
+      return {
+        kind: 'failed',
+        failure: usage(message, { why, advice: `See: llmp help ${words.join(' ')}`.trimEnd() }),
+      };
     }
   }
 }
 
 function withoutCommand(node: Node): Outcome {
   if (!node.parent) return { kind: 'chosen', command: rootCommand, args: [], options: {} };
-  const words = wordsOf(node);
+  const words = wordsOf(node).join(' ');
   const choices = node.commands.map((child) => child.name()).join(', ');
   const failure = usage(`llmp ${words} needs one of: ${choices}`, { advice: `See: llmp help ${words}` });
   return { kind: 'failed', failure };
 }
 
-function wordsOf(node: Node): string {
-  return node.parent ? `${wordsOf(node.parent)} ${node.name()}`.trimStart() : '';
+function wordsOf(node: Node): string[] {
+  return node.parent ? [...wordsOf(node.parent), node.name()] : [];
 }

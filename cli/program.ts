@@ -1,8 +1,8 @@
 /** From a command line to an exit code. */
 import type { Invocation } from './command.js';
-import { serverText } from './server.js';
-import { EXIT, failureOf } from './failure.js';
-import { type Format, formatOf } from './globals.js';
+import { destinationOf, serverWithoutContext } from './destination.js';
+import { EXIT, Failure, failureOf } from './failure.js';
+import { type Format, formatIn, formatOf } from './globals.js';
 import { Input } from './input.js';
 import { Output } from './output.js';
 import { parse } from './parser.js';
@@ -19,7 +19,9 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
   if (outcome.kind === 'shown') return EXIT.done;
 
   const { env } = shell;
-  const server = serverText(globals, env);
+  // A file of contexts that is amiss is the matter of those commands alone that ask for it.
+  const destination = await destinationOf(globals, env).catch((error: unknown) => failureOf(error, ''));
+  const server = destination instanceof Failure ? serverWithoutContext(globals, env) : destination.server;
   const outputAs = (format: Format) =>
     new Output(shell, {
       format,
@@ -30,7 +32,8 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
     });
   let output = outputAs('table');
   try {
-    output = outputAs(formatOf(globals, env));
+    const said = outcome.kind === 'failed' ? { output: formatIn(argv) } : {};
+    output = outputAs(formatOf({ ...said, ...globals }, env));
     if (outcome.kind === 'failed') throw outcome.failure;
     const input = new Input(shell, globals.input ?? true);
     const invocation: Invocation = {
@@ -41,9 +44,13 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
       input,
       output,
       server,
+      destination() {
+        if (destination instanceof Failure) throw destination;
+        return destination;
+      },
       async connect() {
         const { connect } = await import('./connection.js');
-        return connect(shell, globals, input, output);
+        return connect(invocation);
       },
       helpOf,
     };

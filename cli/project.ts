@@ -84,6 +84,7 @@ const ONE_PROJECT: Argument = {
   meaning: 'a name, an id, or the first 6 characters of one or more',
   required: true,
   many: false,
+  completes: 'project',
 };
 
 const update = command({

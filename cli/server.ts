@@ -1,12 +1,5 @@
-/** Where the daemon is. */
+/** The address of a daemon. */
 import { usage } from './failure.js';
-import type { Globals } from './globals.js';
-
-const DEFAULT_SERVER = 'http://127.0.0.1:8080';
-
-export function serverText(globals: Globals, env: NodeJS.ProcessEnv): string {
-  return globals.server ?? (env.LLMP_SERVER || DEFAULT_SERVER);
-}
 
 export interface Server {
   url: string;
@@ -16,19 +9,19 @@ export interface Server {
   isClearText: boolean;
 }
 
-/** @throws {Failure} when `text` is no server; a password in it is not repeated. */
-export function serverOf(text: string): Server {
+/** @param what names it in messages. @throws {Failure} when `text` is no server; a password in it is not repeated. */
+export function serverOf(text: string, what = '--server'): Server {
   const socket = /^unix:(.+)$/.exec(text);
   if (socket) return { url: 'http://localhost', socketPath: socket[1], shown: text, isClearText: false };
 
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // Not quoted, here and below: what is in ps and in the shell's history already need not be in a log as well.
   if (url?.username || url?.password) {
-    throw usage('--server must not contain credentials', { advice: 'Give the address alone: http://HOST:PORT' });
+    throw usage(`${what} must not contain credentials`, { advice: 'Give the address alone: http://HOST:PORT' });
   }
   const isPlain = url && /^https?:$/.test(url.protocol) && url.pathname === '/' && !url.search && !url.hash;
   if (!isPlain) {
-    throw usage('--server must be http://HOST:PORT, https://HOST:PORT or unix:PATH');
+    throw usage(`${what} must be http://HOST:PORT, https://HOST:PORT or unix:PATH`);
   }
   const isClearText = url.protocol === 'http:' && !isLoopback(url.hostname);
   return { url: url.origin, socketPath: undefined, shown: url.origin, isClearText };

@@ -1,7 +1,11 @@
+import type { ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 
 export type InputStream = Readable & { isTTY?: boolean };
-export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
+export type OutputStream = Writable & { isTTY?: boolean; columns?: number; rows?: number };
+
+/** What asks a process to end. */
+export type EndingSignal = 'SIGINT' | 'SIGQUIT' | 'SIGTERM' | 'SIGHUP';
 
 /** What a command may touch of the world around it. Only main.ts knows the real process; tests hand in their own. */
 export interface Shell {
@@ -17,4 +21,8 @@ export interface Shell {
   program: string;
   /** Resolves at ^C, or when the process is to end for another reason; from the call on that no longer ends it by itself. */
   interrupted(): Promise<void>;
+  /** Calls `hear` at each of these signals; from the call on none of them ends the process by itself. */
+  onSignal(hear: (signal: EndingSignal) => void): void;
+  /** Starts a program on our own three streams, and with the umask that we were started with. */
+  spawn(file: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess;
 }

@@ -40,9 +40,9 @@ export const statusCommand = command({
   ],
   options: { watch: flag('--watch', 'show it anew every two seconds, until ^C') },
   async run(invocation) {
-    const { shell, globals, output, options, server } = invocation;
+    const { output, options, server } = invocation;
     const [{ connectionTo }, { healthOf }] = await Promise.all([import('./connection.js'), import('./probes.js')]);
-    const connection = await connectionTo(shell, globals, output);
+    const connection = await connectionTo(invocation);
     const { shown } = connection.server;
     let operator: Promise<ManagementClient | null> | null = null;
 
@@ -58,7 +58,8 @@ export const statusCommand = command({
     };
     if (options.watch) {
       const { watch } = await import('./watch.js');
-      return watch(invocation, { find, away: { server: shown, ...AWAY, ...NOTHING_KNOWN }, view: statusView });
+      const away = () => ({ server: shown, ...AWAY, ...NOTHING_KNOWN });
+      return watch(invocation, { find, away, show: (item, wrong) => output.again(item, statusView, wrong) });
     }
     const { item, failure } = await find();
     if (failure) output.fail(failure);

@@ -1,30 +1,13 @@
 /** `llmp token generate`: the one moment at which a secret can be seen. */
 import { type FileHandle, open, unlink } from 'node:fs/promises';
-import { integer, type Kind } from '../config/kinds.js';
-import type { ManagementClient } from '../daemon/api/client.js';
-import type { TokenCreate, WireToken, WireTokenCreated } from '../daemon/api/contract.js';
+import type { Kind } from '../config/kinds.js';
+import type { WireToken, WireTokenCreated } from '../daemon/api/contract.js';
 import { command, text, value } from './command.js';
 import { shellWord, visible } from './escape.js';
 import { EXIT, Failure, usage } from './failure.js';
-import { checkedId, wholeIdOf } from './ids.js';
+import { issuingOptions, tokenWanted } from './issuing.js';
 import type { Output } from './output.js';
 import { tokenCreatedView, tokenView } from './views.js';
-
-type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
-
-const LONGEST_HOURS = 8760;
-// Beyond 30 days a token no longer withers so much as it lingers.
-const RECOMMENDED_HOURS = 720;
-
-const lifetime: Kind<Lifetime> = {
-  accepts: `hours from 1 to ${LONGEST_HOURS} such as 48, or with a unit such as 48h or 90m`,
-  parse(given) {
-    const [, digits, unit] = /^(\d{1,6})([hm]?)$/.exec(given) ?? [];
-    const amount = Number(digits);
-    if (!digits || amount < 1 || amount > LONGEST_HOURS * (unit === 'm' ? 60 : 1)) return undefined;
-    return unit === 'm' ? { duration_minutes: amount } : { duration_hours: amount };
-  },
-};
 
 const variableName: Kind<string> = {
   accepts: 'the name of a variable: letters, digits and _, not beginning with a digit',
@@ -32,13 +15,7 @@ const variableName: Kind<string> = {
 };
 
 const options = {
-  projectId: text(
-    '--project-id <ID>',
-    'whose upstream key it stands for, by name or id; LLMP_PROJECT_ID, or the only active one',
-  ),
-  duration: value('--duration <HOURS>', lifetime, 'hours until it expires, or such as 90m; 24 unless given'),
-  maxRequests: value('--max-requests <COUNT>', integer(0, 2_147_483_647), 'how often it can be used; 0 is unlimited'),
-  name: text('--name <TEXT>', 'what it is for'),
+  ...issuingOptions(24, 'what it is for'),
   out: text('--out <FILE>', 'write the secret there, mode 0600, instead of showing it; the file must not exist'),
   env: value('--env <VAR>', variableName, "print export VAR='…' instead, for a shell to evaluate"),
 };
@@ -53,50 +30,20 @@ export const generate = command({
     ['token generate --env OPENAI_API_KEY', "export OPENAI_API_KEY='sk-wt-…'"],
   ],
   options,
-  async run({ options: given, shell, output, connect }) {
+  async run(invocation) {
+    const { options: given, output } = invocation;
     if (given.out !== undefined && given.env !== undefined) {
       throw usage('--out and --env exclude each other', { advice: 'Give one' });
     }
     if (output.format === 'id' && given.out === undefined && given.env === undefined && !output.isQuiet) {
       throw usage('-o id would lose the secret, which is shown only now', { advice: 'Add --out FILE' });
     }
-    warnOfLongLife(given.duration, output);
-    const projectGiven = given.projectId ?? (shell.env.LLMP_PROJECT_ID || undefined);
-    const project = projectGiven === undefined ? undefined : checkedId('project', projectGiven);
-    const client = await connect();
-    const body: TokenCreate = {
-      project_id:
-        project === undefined ? await onlyActiveProject(client, output) : await wholeIdOf(client, 'project', project),
-      ...given.duration,
-      max_requests: given.maxRequests,
-      name: given.name,
-    };
+    const { client, body } = await tokenWanted(invocation);
     if (given.out === undefined) await show(await client.createToken(body), given.env, output);
     else await intoFile(given.out, () => client.createToken(body), output);
     return EXIT.done;
   },
 });
-
-function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {
-  const hours = duration?.duration_hours ?? (duration?.duration_minutes ?? 0) / 60;
-  if (hours > RECOMMENDED_HOURS)
-    output.warn(`${hours} hours is more than the recommended ${RECOMMENDED_HOURS} (30 days)`);
-}
-
-const CHOICES_SHOWN = 20;
-
-async function onlyActiveProject(client: ManagementClient, output: Output): Promise<string> {
-  const { items } = await client.projects({ is_active: 'true', limit: String(CHOICES_SHOWN) });
-  const [only, ...others] = items;
-  if (!only) {
-    throw usage('there is no active project to issue a token for', {
-      advice: 'Create one: llmp project create --name NAME --key-file FILE',
-    });
-  }
-  if (others.length === 0) return only.id;
-  for (const { id, name } of items) output.note(`${id}  ${name}`);
-  throw usage('there are several active projects', { advice: 'Choose one with --project-id or LLMP_PROJECT_ID' });
-}
 
 async function show(issued: WireTokenCreated, variable: string | undefined, output: Output): Promise<void> {
   const secret = visible(issued.token);

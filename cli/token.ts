@@ -1,9 +1,9 @@
 /** `llmp token …`: the records of tokens that were issued. Issuing one is in token-generate.ts. */
 import { oneOf } from '../config/kinds.js';
-import type { ManagementClient } from '../daemon/api/client.js';
+import type { ManagementClient, Page } from '../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../daemon/api/contract.js';
 import { type Change, dryRun, onEachId, TOKENS } from './batch.js';
-import { command, flag, text, value } from './command.js';
+import { command, flag, type Invocation, text, value } from './command.js';
 import { EXIT, usage } from './failure.js';
 import { checkedId, wholeIdOf } from './ids.js';
 import { limit, listed } from './listing.js';
@@ -13,6 +13,8 @@ import { generate } from './token-generate.js';
 import { TOKEN_STATES, tokenView } from './views.js';
 import { whois } from './token-whois.js';
 
+// A page of the API: more than anybody looks at.
+const WATCHED = 1_000;
 const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'];
 const sortOrder = oneOf(...SORT_FIELDS.flatMap((field) => [field, `-${field}`]));
 
@@ -21,34 +23,62 @@ const list = command({
   summary: 'list tokens',
   examples: [
     ['token list --active-only --sort expires_at', 'what can be used now, the next to expire first'],
+    ['token list --sort -last_used_at --watch', 'the same list every two seconds, the last used first'],
     ['token list --expires-within 2h -o csv', 'what expires in the next two hours, for a spreadsheet'],
   ],
   options: {
-    projectId: text('--project-id <ID>', 'only of this project, by its name or id'),
+    projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
     activeOnly: flag('--active-only', 'only those that can be used now'),
     state: value('--state <STATE>', oneOf(...TOKEN_STATES), `only in this state: ${TOKEN_STATES.join(', ')}`),
     expiresWithin: value('--expires-within <TIME>', span, 'only those that expire between now and then, such as 2h'),
     sort: value('--sort <FIELD>', sortOrder, `${SORT_FIELDS.join(', ')}; with - in front descending`),
     limit,
+    watch: flag(
+      '--watch',
+      'show them anew every two seconds, until ^C; off a terminal those that are new or have changed',
+    ),
   },
-  async run({ options, shell, output, connect }) {
+  async run(invocation) {
+    const { options, shell, output, connect } = invocation;
     const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
     const client = await connect();
-    const query: TokenQuery = {};
-    if (project !== undefined) query.project_id = await wholeIdOf(client, 'project', project);
-    if (options.activeOnly) query.active_only = 'true';
-    if (options.state) query.state = options.state;
-    if (options.sort) query.sort = options.sort;
-    if (options.expiresWithin !== undefined) {
-      query.expires_after = new Date(shell.now()).toISOString();
-      query.expires_before = new Date(shell.now() + options.expiresWithin).toISOString();
+    const projectId = project === undefined ? undefined : await wholeIdOf(client, 'project', project);
+    const queryOf = (nowMs: number): TokenQuery => ({
+      ...(projectId !== undefined && { project_id: projectId }),
+      ...(options.activeOnly && { active_only: 'true' }),
+      ...(options.state && { state: options.state }),
+      ...(options.sort && { sort: options.sort }),
+      ...(options.expiresWithin !== undefined && {
+        expires_after: new Date(nowMs).toISOString(),
+        expires_before: new Date(nowMs + options.expiresWithin).toISOString(),
+      }),
+    });
+    if (options.watch) {
+      const size = String(Math.min(options.limit ?? WATCHED, WATCHED));
+      const page = (signal: AbortSignal) => client.tokens({ ...queryOf(shell.now()), limit: size }, signal);
+      return watchTokens(page, invocation);
     }
+    const query = queryOf(shell.now());
     const tokens = await listed((page) => client.tokens({ ...query, ...page }), options.limit, output);
     await output.list(tokens, tokenView);
     if (tokens.length === 0) output.note('No such tokens.');
     return EXIT.done;
   },
 });
+
+/** @param page asks for those that there are now. */
+async function watchTokens(
+  page: (signal: AbortSignal) => Promise<Page<WireToken>>,
+  invocation: Pick<Invocation, 'shell' | 'output' | 'server'>,
+): Promise<number> {
+  const { watch } = await import('./watch.js');
+  let known: Page<WireToken> = { items: [], next: null, total: 0 };
+  return watch(invocation, {
+    find: async (signal) => ({ item: (known = await page(signal)), failure: null }),
+    away: () => known,
+    show: ({ items, total }, failure) => invocation.output.listAgain(items, tokenView, total ?? items.length, failure),
+  });
+}
 
 const TOKEN = {
   noun: 'token',
@@ -75,7 +105,10 @@ const revoke = command({
     ['token revoke --project-id web -n -o id', 'which tokens those would be'],
   ],
   argument: { ...TOKENS, required: false },
-  options: { projectId: text('--project-id <ID>', 'every token of this project, by its name or id'), dryRun },
+  options: {
+    projectId: text('--project-id <ID>', 'every token of this project, by its name or id', 'project'),
+    dryRun,
+  },
   run(invocation) {
     const { args, options } = invocation;
     if (options.projectId === undefined) {

@@ -19,6 +19,8 @@ const dimensions: Kind<Dimension[]> = {
     const known = DIMENSIONS.filter((dimension) => named.includes(dimension));
     return known.length === named.length ? known : undefined;
   },
+  values: DIMENSIONS,
+  isList: true,
 };
 
 export const usageCommand = command({
@@ -33,8 +35,8 @@ export const usageCommand = command({
     by: value('--by <LIST>', dimensions, `a line for each ${DIMENSIONS.join(', ')}, or combination of them`),
     since: value('--since <TIME>', moment, 'from the hour of then on, such as 24h or 2030-01-31; 7d unless given'),
     until: value('--until <TIME>', moment, 'until the end of the hour of then; now unless given'),
-    projectId: text('--project-id <ID>', 'only of this project, by its name or id'),
-    tokenId: text('--token-id <ID>', 'only of this token'),
+    projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
+    tokenId: text('--token-id <ID>', 'only of this token', 'token'),
   },
   async run({ options, shell, output, connect }) {
     const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);

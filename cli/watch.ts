@@ -2,8 +2,7 @@
 import { Unreachable } from '../daemon/api/client.js';
 import type { Invocation, Options } from './command.js';
 import { EXIT, type Failure, failureOf } from './failure.js';
-import { mayPass } from './follow.js';
-import type { View } from './table.js';
+import { mayPass, untilInterrupted } from './follow.js';
 
 const REFRESH_MS = 2_000;
 
@@ -13,32 +12,35 @@ export interface Found<T> {
   failure: Failure | null;
 }
 
+export interface Watched<T> {
+  find: (signal: AbortSignal) => Promise<Found<T>>;
+  away: () => T;
+  show: (item: T, failure: Failure | null) => Promise<void>;
+}
+
 /**
  * Shows what is found every two seconds, also while the daemon is away.
  *
  * @param find is given up when its signal says so.
- * @param away what to show when nobody answers.
+ * @param away what there is to show when nobody answers.
+ * @param show is told what is wrong as well.
  * @returns the exit code of ^C, or of what asking again does not mend: a management token that is refused is not sent a second time.
  * @throws {Unreachable} when nobody answers the first time.
  */
 export async function watch<T, O extends Options>(
-  { shell, output, server }: Pick<Invocation<O>, 'shell' | 'output' | 'server'>,
-  { find, away, view }: { find: (signal: AbortSignal) => Promise<Found<T>>; away: T; view: View<T> },
+  { shell, server }: Pick<Invocation<O>, 'shell' | 'server'>,
+  { find, away, show }: Watched<T>,
 ): Promise<number> {
-  const enough = new AbortController();
-  const { signal } = enough;
-  void shell.interrupted().then(() => {
-    enough.abort();
-  });
+  const signal = untilInterrupted(shell);
   const isOver = () => signal.aborted;
   for (let isFirst = true; ; isFirst = false) {
     const { item, failure } = await find(signal).catch((error: unknown): Found<T> => {
       if (!isOver() && (isFirst || !(error instanceof Unreachable))) throw error;
-      return { item: away, failure: failureOf(error, server) };
+      return { item: away(), failure: failureOf(error, server) };
     });
     // Of ^C in a prompt only its failure tells.
     if (isOver() || failure?.exitCode === EXIT.interrupted) return EXIT.interrupted;
-    await output.again(item, view, failure);
+    await show(item, failure);
     if (failure && !mayPass(failure.cause)) return failure.exitCode;
     await shell.pause(REFRESH_MS, signal);
     if (isOver()) return EXIT.interrupted;

@@ -29,6 +29,23 @@ const CHECKS: readonly Check[] = [
     },
   },
   {
+    of: ['databaseDriver', 'database'],
+    problem({ databaseDriver, database }) {
+      if (databaseDriver === database.driver) return undefined;
+      if (database.driver === 'sqlite') {
+        return `DB_DRIVER=${databaseDriver} needs DATABASE_URL, such as ${databaseDriver}://USER:PASSWORD@HOST/NAME`;
+      }
+      return `DATABASE_URL is one of ${database.driver}: set DB_DRIVER=${database.driver}`;
+    },
+  },
+  {
+    of: ['databaseDriver', 'encryptionKey'],
+    problem({ databaseDriver, encryptionKey }) {
+      if (databaseDriver === 'sqlite' || encryptionKey) return undefined;
+      return `ENCRYPTION_KEY is required with DB_DRIVER=${databaseDriver}: all instances need the same (openssl rand -base64 32)`;
+    },
+  },
+  {
     of: ['httpCacheBackend', 'redisAddress'],
     problem({ httpCacheBackend, redisAddress }) {
       if (httpCacheBackend !== 'redis' || redisAddress) return undefined;
@@ -136,8 +153,9 @@ export function problemsAround({ env, execArgv = [] }: Sources): string[] {
 const SHORTEST_GOOD_CREDENTIAL = 16;
 
 /** What is allowed and yet hardly meant. @param settings those that are good. */
-export function warningsFor({ managementToken, trustedProxies }: Partial<Settings>): string[] {
-  const warnings = [];
+export function warningsFor(settings: Partial<Settings>): string[] {
+  const { managementToken, trustedProxies } = settings;
+  const warnings = warningsOfSharing(settings);
   if (managementToken !== undefined && managementToken.length < SHORTEST_GOOD_CREDENTIAL) {
     warnings.push(`MANAGEMENT_TOKEN is shorter than ${SHORTEST_GOOD_CREDENTIAL} characters and can be guessed`);
   }
@@ -145,4 +163,19 @@ export function warningsFor({ managementToken, trustedProxies }: Partial<Setting
     warnings.push('TRUSTED_PROXIES trusts every address: any client can claim to be any other');
   }
   return warnings;
+}
+
+/** What several instances on one database do not share. */
+function warningsOfSharing(settings: Partial<Settings>): string[] {
+  const { database, redisAddress, httpCacheEnabled, httpCacheBackend } = settings;
+  if (!database || database.driver === 'sqlite') return [];
+  if ('redisAddress' in settings && !redisAddress) {
+    return [
+      'REDIS_ADDR is not set: each instance on the database has a cache, rate limits and events of its own, and hears of a change that another made within a second',
+    ];
+  }
+  if (!httpCacheEnabled || httpCacheBackend !== 'memory') return [];
+  return [
+    'HTTP_CACHE_BACKEND=memory on a shared database: each instance has a cache of its own, so that an answer is fetched once for each of them',
+  ];
 }

@@ -6,6 +6,7 @@
  */
 import * as derived from './defaults.js';
 import type { DerivedDefault } from './defaults.js';
+import { databaseAddress } from './database-url.js';
 import {
   credential,
   duration,
@@ -20,7 +21,6 @@ import {
   plainText,
   retention,
   size,
-  sqlitePath,
 } from './kinds.js';
 import { fileOrUrl, networks, origins, pagePath, pagesPath, pathPatterns, upstreamUrl } from './urls.js';
 
@@ -145,22 +145,21 @@ const forwarding = {
 const database = {
   databaseDriver: setting(
     'DB_DRIVER',
-    { ...oneOf('sqlite'), accepts: 'sqlite (postgres and mysql come with a later release)' },
+    oneOf('sqlite', 'postgres', 'mysql'),
     'sqlite',
-    'The kind of database.',
+    'The kind of database: a file that this instance alone uses, or a server for several. MariaDB is mysql.',
   ),
-  databasePath: setting(
+  database: setting(
     'DATABASE_URL',
-    sqlitePath,
+    databaseAddress,
     derived.databaseUrl,
-    'Where the database is: a path, sqlite:PATH or sqlite:///PATH.',
+    'Where the database is: the path of a file, or postgres://USER:PASSWORD@HOST:PORT/NAME, or mysql://… likewise. Behind the name ?sslmode=require encrypts the connection, and verify-full in place of require makes sure of the server as well, by the certificates of the system or of sslrootcert=/PATH. For a unix socket leave HOST out and say ?host=/FOLDER (PostgreSQL) or ?socket=/PATH (MySQL).',
   ),
   databasePoolSize: setting(
     'DATABASE_POOL_SIZE',
     integer(1, 1000),
     '10',
-    'The most connections to the server of a shared database.',
-    'hasNoEffectYet',
+    'The most connections to the server of a shared database, one more for looking after changes left aside.',
   ),
   autoMigrate: setting(
     'AUTO_MIGRATE',
@@ -171,7 +170,7 @@ const database = {
   encryptionKey: optional(
     'ENCRYPTION_KEY',
     encryptionKey,
-    'Seals the upstream keys at rest: 32 bytes in base64. Without it a key file of mode 0600 is kept beside the database; back up both together.',
+    'Seals the upstream keys at rest: 32 bytes in base64. Without it a key file of mode 0600 is kept beside the file of SQLite; back up both together. Required with a server, for all its instances need the same.',
     'isSecret',
   ),
   previousEncryptionKey: optional(

@@ -1,5 +1,6 @@
 /** The documentation that is generated from the declarations: the README's table, the example file and llmp.env(5). */
 import { SECTIONS, type Setting } from './declarations.js';
+import { chapter, entries, heading, paragraphs, roff } from './roff.js';
 import { documentedDefault } from './settings.js';
 
 const sections = Object.entries(SECTIONS).map(([title, declared]) => ({
@@ -82,10 +83,7 @@ function remarksOn(setting: Setting<unknown>, withDefault: boolean): string {
 
 export function manualPage(): string {
   return [
-    '.\\" Written by npm run docs from config/declarations.ts.',
-    '.TH LLMP.ENV 5 "" "llmp" "llmp"',
-    '.nh', // A name divided at the end of a line could not be copied.
-    '.ad l',
+    ...heading('llmp.env', 5, 'config/declarations.ts'),
     ...chapter('NAME', ['llmp.env - settings of the llmp daemon']),
     ...chapter('SYNOPSIS', ['`llmp daemon --env-file` /etc/llmp/llmp.env']),
     ...chapter('DESCRIPTION', [
@@ -134,23 +132,4 @@ export function manualPage(): string {
 function remarksForManual(setting: Setting<unknown>): string {
   const fallback = setting.isRequired || documentedDefault(setting) !== null ? '' : ' Default: none.';
   return `${remarksOn(setting, true)}${fallback} Accepted: ${setting.kind.accepts}.`;
-}
-
-const chapter = (title: string, texts: readonly string[]) => [`.SH ${title}`, ...paragraphs(texts)];
-const paragraphs = (texts: readonly string[]) => texts.flatMap((text) => ['.PP', roff(text)]);
-const entries = (list: readonly (readonly [string, string])[]) =>
-  list.flatMap(([term, text]) => ['.TP', `.B ${roff(term)}`, roff(text)]);
-
-/** Text for groff: `words in backquotes` in bold, nothing taken for a request, nothing beyond ASCII. */
-function roff(text: string): string {
-  return text
-    .replaceAll('\\', '\\e')
-    .replaceAll('-', '\\-')
-    .replaceAll("'", '\\(aq')
-    .replace(/`([^`]*)`/g, '\\fB$1\\fR')
-    .replace(
-      /[^\x20-\x7e]/gu,
-      (letter) => `\\[u${(letter.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}]`,
-    )
-    .replace(/^\./, '\\&.');
 }

@@ -7,6 +7,12 @@ export interface Kind<T> {
   accepts: string;
   /** @returns undefined when the text is not acceptable. */
   parse(text: string): T | undefined;
+  /** All that there is to choose from, where that is few words. */
+  values?: readonly string[];
+  /** Several of `values` are taken, separated by commas. */
+  isList?: boolean;
+  /** What is secret in a text that is not secret as a whole, in every form in which it may turn up. */
+  secretsIn?(text: string): string[];
 }
 
 // Node fires a timer longer than this after one millisecond.
@@ -76,6 +82,7 @@ export function oneOf<const T extends string>(...values: readonly T[]): Kind<T> 
   return {
     accepts: values.length === 1 ? `${values.join()} (the only choice in this release)` : `one of ${values.join(', ')}`,
     parse: (text) => values.find((value) => value === text),
+    values,
   };
 }
 
@@ -134,15 +141,4 @@ export const plainText: Kind<string> = {
 export const fileOrNone: Kind<string | null> = {
   accepts: 'the path of a file, or empty for none',
   parse: (text) => (text === '' ? null : /^\P{Cc}+$/u.test(text) && !text.endsWith('/') ? text : undefined),
-};
-
-/** `sqlite:PATH`, `sqlite:///PATH` or a bare path; the result is the path. */
-export const sqlitePath: Kind<string> = {
-  accepts: 'sqlite:PATH or a path (the databases of servers come with a later release)',
-  parse(text) {
-    const path = text.replace(/^sqlite:(?:\/\/(?=\/))?/, '');
-    if (path === '' || path.includes('\0') || path === ':memory:') return undefined;
-    // Another scheme, or `sqlite://data/llmp.db`, which reads as a relative path and would be /data/llmp.db.
-    return /^[a-z][a-z0-9+]+:|^\/\//i.test(path) ? undefined : path;
-  },
 };

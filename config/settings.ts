@@ -80,17 +80,6 @@ export function asLines(settings: readonly DescribedSetting[]): string {
 }
 
 /**
- * Reads some of the settings: for what needs the database but not, say, the management token.
- *
- * @throws {SettingsError} with all problems of these at once.
- */
-export function readSettings<Wanted extends Key>(sources: Sources, keys: readonly Wanted[]): Pick<Settings, Wanted> {
-  const { settings, problems } = readEach(keys, sources);
-  if (problems.length > 0) throw new SettingsError(problems);
-  return settings as Pick<Settings, Wanted>;
-}
-
-/**
  * Reads those settings that another process than the daemon runs with, and checks them as the daemon's are.
  *
  * @throws {SettingsError} with all problems of these at once.
@@ -105,9 +94,41 @@ export function loadPart<Wanted extends Key>(
   return { settings: settings as Pick<Settings, Wanted>, found, warnings: warningsOf(settings, found, sources) };
 }
 
-/** The values that must be shown nowhere, as they were written. */
+/** A setting by its name, for whoever asks for its value. */
+export interface Asked {
+  name: string;
+  /** Completes the sentence "NAME must be …". */
+  accepts: string;
+  /** Whether it takes that value. */
+  takes: (text: string) => boolean;
+  /** Whether there is something in it that must be shown nowhere. */
+  isSecret: (text: string) => boolean;
+}
+
+/** @returns undefined for a name that is no setting's. */
+export function settingNamed(name: string): Asked | undefined {
+  const declared = BY_NAME.get(name);
+  if (!declared) return undefined;
+  const { kind, isSecret } = declared;
+  return {
+    name,
+    accepts: kind.accepts,
+    takes: (text) => kind.parse(text) !== undefined,
+    isSecret: (text) => isSecret || (kind.secretsIn?.(text).length ?? 0) > 0,
+  };
+}
+
+/** The values that must be shown nowhere, as they were written; of a URL the password, decoded as well. */
 export function secretsOf({ found }: Pick<Loaded, 'found'>): string[] {
-  return [...found].flatMap(([key, { text }]) => (DECLARED[key].isSecret ? text : []));
+  return [...found].flatMap(([key, { text }]) => {
+    const { isSecret, kind }: Setting<unknown> = DECLARED[key];
+    return isSecret ? text : (kind.secretsIn?.(text) ?? []);
+  });
+}
+
+/** The same of settings that may be wrong, as far as they can be read. */
+export function secretsAround(env: Environment, more: Omit<Sources, 'env'> = {}): string[] {
+  return secretsOf(examine({ env, ...more }));
 }
 
 /** A setting's text as it may be shown. */
@@ -205,5 +226,12 @@ function masked({ isSecret }: Setting<unknown>, text: string): string {
   return isSecret ? MASK : withoutCredentials(text);
 }
 
-/** A URL in a place that takes no password may have one all the same. */
-const withoutCredentials = (text: string) => text.replace(/(?<=:\/\/).*(?=@)|(?<=\?).*/gs, MASK);
+/**
+ * A URL in a place that takes no password may have one all the same, and one that takes it may be misspelt: without its slashes, or
+ * with the password where the port would be.
+ */
+const withoutCredentials = (text: string) =>
+  text.replace(
+    /(?<=:\/\/|^[a-z][a-z0-9+.-]*:\/?)(?!\/).*(?=@)|(?<=\?).*|(?<=:\/\/[^/:@[]*:)(?!\d+(?:\D|$))[^/?]+/gis,
+    MASK,
+  );

@@ -38,6 +38,8 @@ export interface Found {
 // No setting holds a line break, and a quote left open would swallow the settings below it.
 const LINE = /^\s*(?:(?:export\s+)?[A-Za-z_]\w*\s*=\s*(?:(["'`])(?:(?!\1).)*\1\s*(?:#.*)?|[^"'`\s].*)?|#.*)?$/;
 
+export const isEnvLine = (line: string) => LINE.test(line);
+
 /**
  * Reads a file of `NAME=value` lines.
  *
@@ -53,7 +55,7 @@ export function readEnvFile(path: string): EnvFile {
   }
   const problems = text
     .split(/\r?\n/)
-    .flatMap((line, index) => (LINE.test(line) ? [] : [`--env-file: ${path}, line ${index + 1}: not NAME=value`]));
+    .flatMap((line, index) => (isEnvLine(line) ? [] : [`--env-file: ${path}, line ${index + 1}: not NAME=value`]));
   if (problems.length > 0) throw new SettingsError(problems);
   return { path, values: parseEnv(text) };
 }

@@ -2,6 +2,15 @@ import { readFileSync } from 'node:fs';
 
 /** This build's version, from package.json two folders above the compiled file. */
 export function readVersion(): string {
+  return manifest().version;
+}
+
+/** The releases of Node that it runs on, such as `>=20.19`. */
+export function readNodeRange(): string {
+  return manifest().engines.node;
+}
+
+function manifest(): { version: string; engines: { node: string } } {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+  return JSON.parse(text) as ReturnType<typeof manifest>;
 }

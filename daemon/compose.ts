@@ -1,9 +1,9 @@
 /** The one place that builds everything. Tests call it too, with a clock and a log of their own. */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
-import type { Settings } from '../config/settings.js';
-import { SettingsError } from '../config/settings.js';
-import { Migrator, SchemaTooNew } from '../migrations/migrator.js';
+import type { Settings, SettingsError } from '../config/settings.js';
+import { Migrator } from '../migrations/migrator.js';
+import { ComingUp } from './coming-up.js';
 import { Admission } from './core/admission.js';
 import { WrongAttempts } from './core/attempts.js';
 import { AuditBook } from './core/audit-book.js';
@@ -11,14 +11,17 @@ import { CacheUpkeep } from './core/cache-upkeep.js';
 import { ResponseCache } from './core/cache.js';
 import { ContentReaders } from './core/content/reader.js';
 import type { OnEnded, RequestEnded } from './core/events.js';
-import type { Clock, Log } from './core/ports.js';
+import { Neighbours } from './core/neighbours.js';
+import { type Clock, type Log, StoreUnavailable } from './core/ports.js';
 import { PopulationCount } from './core/population.js';
 import { Pulse } from './core/pulse.js';
 import { publishChanges, publishRequest } from './core/publishing.js';
 import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
 import { HourlyUsage } from './core/usage.js';
+import { mostDescriptors, withinDescriptors } from './descriptors.js';
 import { drain } from './drain.js';
+import { Heap } from './heap.js';
 import { Afterwards } from './http/afterwards.js';
 import { createApp } from './http/app.js';
 import { addressesBehind } from './http/client-address.js';
@@ -64,6 +67,10 @@ export interface Daemon {
   afterwards: Afterwards;
   streams: EventStreams;
   usage: HourlyUsage;
+  /** Null where this instance has its database for itself. */
+  neighbours: Neighbours | null;
+  /** Rejects when it turns out that the configuration does not fit a database that was away at the start. */
+  failed: Promise<never>;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
   apply(settings: Settings): void;
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
@@ -89,15 +96,16 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
   const { settings, log, clock, version } = options;
   const live = { current: settings };
   const instanceId = randomUUID();
-  const stores = opened.add(await openStores(settings));
+  const stores = opened.add(await openStores(settings, { clock }));
   const { records } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors: stores.anchors, clock, log }));
-  records.refuseChangesWhile(() => auditFiles.whyNoChanges);
   const deriveKey = (purpose: string) => stores.deriveKey(purpose);
-  const shared = opened.add(await openSharedStores({ live, clock, log, instanceId, deriveKey }));
-  const migrator = new Migrator(stores.database.sequelize, version, () => clock.now());
+  const { lookup, ledger, neighbourhood } = stores;
+  const isShared = neighbourhood !== null;
+  const shared = opened.add(await openSharedStores({ live, clock, log, instanceId, deriveKey, isShared }));
+  const migrator = new Migrator(stores.database, version, () => clock.now());
   const readiness = new Readiness();
-  const { lookup, ledger } = stores;
+  records.refuseChangesWhile(() => auditFiles.whyNoChanges ?? readiness.whyNoChanges);
   const admission = new Admission({
     lookup,
     ledger,
@@ -105,22 +113,9 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     log,
     instanceId,
     staleLimitMs: settings.tokenStaleLimitMs,
+    isShared,
+    onContention: (tokenId) => shared.pokes?.send({ kind: 'wanted', tokenId }),
   });
-
-  /** Everything that needs the tables to be there. */
-  const beginServing = async () => {
-    await stores.checkEncryptionKey();
-    await ledger.enrol(instanceId, clock.now());
-    readiness.pendingMigrations = [];
-    readiness.isDatabaseReady = true;
-    await auditFiles.begin();
-    usage.begin();
-  };
-  const migrateUp = async () => {
-    const report = await migrator.up();
-    if (!readiness.isDatabaseReady) await beginServing();
-    return report;
-  };
 
   const usage = new HourlyUsage({
     store: stores.usage,
@@ -135,8 +130,56 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
   const registry = new Registry(records, admission, clock, (projectId) => {
     cacheUpkeep.dropProject(projectId);
   });
-  const forwarder = new Forwarder(settings, live, clock);
-  const isServing = () => readiness.isDatabaseReady;
+  const auditBook = new AuditBook(records);
+  const neighbours =
+    neighbourhood &&
+    new Neighbours({
+      neighbourhood,
+      admission,
+      records,
+      pokes: shared.pokes,
+      clock,
+      log,
+      instanceId,
+      staleLimitMs: settings.tokenStaleLimitMs,
+      onChange: (change) => {
+        cacheUpkeep.heardOf(change);
+      },
+      onLostTrack: () => {
+        cacheUpkeep.lostTrack();
+      },
+      onRecords: () => {
+        auditBook.wake();
+        auditFiles.wake();
+      },
+    });
+  let fail: (error: SettingsError) => void = () => undefined;
+  const failed = new Promise<never>((_resolve, reject) => (fail = reject));
+  failed.catch(() => undefined); // Whoever asks for it hears of it.
+  const comingUp = new ComingUp({
+    migrator,
+    readiness,
+    isShared,
+    autoMigrate: settings.autoMigrate,
+    async beginServing() {
+      await stores.checkEncryptionKey();
+      await ledger.enrol(instanceId, clock.now());
+      await neighbours?.begin();
+      await auditFiles.begin();
+      usage.begin();
+    },
+    ping: () => pingDatabase(stores),
+    onHopeless: (error) => {
+      fail(error);
+    },
+    clock,
+    log,
+  });
+  const connections = withinDescriptors(settings, mostDescriptors());
+  if (connections.maxConnections < settings.maxConnections) log.warn('too few open files are allowed', connections);
+  const forwarder = new Forwarder({ ...settings, ...connections }, live, clock);
+  const heap = new Heap(clock);
+  const isServing = () => readiness.isDatabaseReady && heap.admits();
   /** All who keep a record of requests on /v1. */
   const keepers: OnEnded[] = [
     usage.keep,
@@ -203,6 +246,8 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
         cache,
         bus,
         audit: () => auditFiles.status,
+        shed: () => heap.refused,
+        unheardMs: neighbours && (() => clock.monotonic() - neighbours.upToDateAtMs),
       })
     : null;
   if (metrics) {
@@ -218,7 +263,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     missing: () => readiness.missing,
     degraded: () => (auditFiles.isFailing ? ['audit_file'] : []),
     pingDatabase: async () => {
-      await stores.database.select('SELECT 1');
+      await pingDatabase(stores);
       admission.heardFromDatabase();
     },
     outlastsDatabase: () => admission.outlastsDatabase,
@@ -244,15 +289,19 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     bus,
     audit: () => auditFiles.status,
   };
+  const migrateUp = () => {
+    if (auditFiles.whyNoChanges !== null) return Promise.reject(new StoreUnavailable(auditFiles.whyNoChanges));
+    return comingUp.migrateUp();
+  };
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
     attempts,
     addressOf,
     registry,
     cacheUpkeep,
-    auditBook: new AuditBook(records),
+    auditBook,
     usage,
-    migrations: { status: () => explained(migrator.status()), up: () => explained(migrateUp()) },
+    migrations: { status: () => explained(migrator.status()), up: migrateUp },
     streams,
     bus,
     status: () => statusOf(statusSources),
@@ -272,7 +321,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
       upgrades: serves.upgrades,
       app: createApp({ log, probes, manage: serves.manage, metrics: serves.metrics }),
       clock,
-      maxConnections: settings.maxConnections,
+      maxConnections: connections.maxConnections,
       isDraining: () => readiness.isDraining,
       live,
     });
@@ -284,6 +333,8 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
   const servers = managementServer ? [server, managementServer] : [server];
 
   const close = async () => {
+    await comingUp.close();
+    await neighbours?.close();
     if (readiness.isDatabaseReady) await admission.retire();
     await forwarder.close();
     await attempts.close();
@@ -293,10 +344,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     await opened.close();
   };
   try {
-    await refuseForeignSchema(migrator);
-    if (settings.autoMigrate) await migrateUp();
-    else readiness.pendingMigrations = (await migrator.status()).pending;
-    if (readiness.pendingMigrations.length === 0 && !readiness.isDatabaseReady) await beginServing();
+    await comingUp.begin();
     if (managementServer && managementListenAddress) await listen(managementServer, managementListenAddress);
     await listen(server, settings.listenAddress);
   } catch (error) {
@@ -334,11 +382,17 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     afterwards,
     streams,
     usage,
+    neighbours,
+    failed,
     apply(next) {
       live.current = next;
     },
     stop: () => (stopping ??= stop()),
   };
+}
+
+async function pingDatabase({ database }: Stores): Promise<void> {
+  await database.ask('SELECT 1');
 }
 
 function logEnded(log: Log, ended: RequestEnded, cause: unknown): void {
@@ -352,12 +406,4 @@ async function metricsOf(sources: Sources): Promise<Metrics> {
   // Who wants none need not load what they are made with.
   const { Metrics } = await import('./metrics/metrics.js');
   return new Metrics(sources);
-}
-
-async function refuseForeignSchema(migrator: Migrator): Promise<void> {
-  try {
-    await migrator.refuseNewerSchema();
-  } catch (error) {
-    throw error instanceof SchemaTooNew ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
-  }
 }

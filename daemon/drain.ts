@@ -1,9 +1,11 @@
+import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Settings } from '../config/settings.js';
 import type { Clock, Log } from './core/ports.js';
 import type { Readiness } from './readiness.js';
 
 const SWEEP_EVERY_MS = 50;
+const LAST_ACCEPTS_MS = 50;
 
 export interface DrainOptions {
   servers: readonly Server[];
@@ -34,7 +36,7 @@ export async function drain({
   log.info('draining');
   await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve));
 
-  const closed = Promise.all(servers.map(closedOf));
+  const closed = Promise.all(servers.map((server) => closedOf(server, clock)));
   endStreams(); // Not before: who comes back at once is to find another instance.
   // Again and again: an answer that began before has promised to keep its connection, which is idle once it ends.
   let cancelSweep: () => void = () => undefined;
@@ -53,10 +55,22 @@ export async function drain({
   cancelSweep();
 }
 
-function closedOf(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => {
-      resolve();
-    });
+/**
+ * Whoever has connected and is not accepted yet when a listener closes gets a reset, perhaps for a request. Nobody can connect any more to a
+ * unix socket whose path is gone, and those who have are accepted before it closes. Over TCP there is no such thing: there the moment is only short.
+ */
+async function closedOf(server: Server, clock: Clock): Promise<void> {
+  const address = server.address();
+  if (typeof address === 'string') {
+    rmSync(address, { force: true });
+    await new Promise<void>((resolve) => clock.after(LAST_ACCEPTS_MS, resolve));
+  }
+  await new Promise<void>((resolve) => {
+    // Right behind the event loop's own accepting.
+    setImmediate(() =>
+      server.close(() => {
+        resolve();
+      }),
+    );
   });
 }

@@ -39,15 +39,22 @@ export function hangUp(): void {
   process.kill(process.pid, 'SIGHUP');
 }
 
-/** After an error nobody expected nothing in memory can be trusted: finish what is in flight, and end. */
-export function nextCrash(log: Log): Promise<number> {
+/**
+ * After an error nobody expected nothing in memory can be trusted: finish what is in flight, and end.
+ *
+ * @param exit ends the process: a second one waits for nothing. Node, left to itself, would print it as it is, secrets included.
+ */
+export function nextCrash(log: Log, exit: (code: number) => void): Promise<number> {
   return new Promise((resolve) => {
+    let isEnding = false;
     const crash = (error: unknown) => {
-      log.error('unexpected error, stopping', { error });
+      log.error(isEnding ? 'another unexpected error, ending at once' : 'unexpected error, stopping', { error });
+      if (isEnding) exit(1);
+      isEnding = true;
       resolve(1);
     };
-    process.once('uncaughtException', crash);
-    process.once('unhandledRejection', crash);
+    process.on('uncaughtException', crash);
+    process.on('unhandledRejection', crash);
   });
 }
 

@@ -78,7 +78,7 @@ async function serve(read: () => Loaded): Promise<number> {
   process.stdout.on('error', () => undefined);
   for (const warning of warnings) log.warn(warning);
 
-  const crashed = nextCrash(log);
+  const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
   const starting = startDaemon({ settings, log, clock: realClock, version: readVersion() });
   reloadOnHangUp({ starting, log, loaded, read });
@@ -93,8 +93,12 @@ async function serve(read: () => Loaded): Promise<number> {
     version: readVersion(),
   });
 
-  const code = await Promise.race([signalled, crashed]);
-  await daemon.stop();
+  let code: number;
+  try {
+    code = await Promise.race([signalled, crashed, daemon.failed]);
+  } finally {
+    await daemon.stop();
+  }
   log.info('stopped');
   if (code === EXIT.hangUp) hangUp();
   return code;

@@ -3,17 +3,18 @@
  * Each one is a transaction together with its own record, so that a kill leaves it done or not begun; on MySQL, which commits every
  * change of a table by itself, done or begun, and then it is run again.
  */
-import { QueryTypes, type Sequelize, Transaction } from 'sequelize';
+import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import type { UmzugStorage } from 'umzug';
 import { firstTables } from './0001-first-tables.js';
 import { auditOrder } from './0002-audit-order.js';
 import { usage } from './0003-usage.js';
-import { whileAlone } from './lock.js';
 import { stateCounts } from './0004-state-counts.js';
+import { severalInstances } from './0005-several-instances.js';
+import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
 
-const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage, stateCounts];
+const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage, stateCounts, severalInstances];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {
@@ -33,8 +34,15 @@ interface AppliedRow {
   applied_at: number | string;
 }
 
+/** What is migrated. */
+export interface Migratable {
+  readonly sequelize: Sequelize;
+  /** Runs `work` in a transaction of its own, that nobody else writes beside on SQLite. An error takes everything back. */
+  inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+}
+
 export class Migrator {
-  readonly #sequelize: Sequelize;
+  readonly #database: Migratable;
   readonly #build: string;
   readonly #now: () => number;
   #running: Promise<unknown> = Promise.resolve();
@@ -43,8 +51,8 @@ export class Migrator {
    * @param build this build's version, such as 1.4.0.
    * @param now ms since the epoch.
    */
-  constructor(sequelize: Sequelize, build: string, now: () => number = Date.now) {
-    this.#sequelize = sequelize;
+  constructor(database: Migratable, build: string, now: () => number = Date.now) {
+    this.#database = database;
     this.#build = build;
     this.#now = now;
   }
@@ -95,13 +103,16 @@ export class Migrator {
       logger: undefined,
       migrations: MIGRATIONS.map((migration) => ({ name: migration.name, up: () => this.#run(migration) })),
     });
-    await umzug.up();
+    await umzug.up().catch((error: unknown) => {
+      const { cause } = error as { cause?: unknown };
+      throw cause instanceof MigrationsLocked ? cause : error;
+    });
     return this.status();
   }
 
   #run(migration: Migration): Promise<void> {
-    const sequelize = this.#sequelize;
-    return sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, (transaction) =>
+    const { sequelize } = this.#database;
+    return this.#database.inTransaction((transaction) =>
       whileAlone(sequelize, transaction, async () => {
         await sequelize.query(
           `CREATE TABLE IF NOT EXISTS ${TABLE} (name VARCHAR(100) NOT NULL PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL)`,
@@ -120,7 +131,7 @@ export class Migrator {
   }
 
   async #isApplied({ name }: Migration, transaction: Transaction): Promise<boolean> {
-    const rows = await this.#sequelize.query(`SELECT name FROM ${TABLE} WHERE name = $name`, {
+    const rows = await this.#database.sequelize.query(`SELECT name FROM ${TABLE} WHERE name = $name`, {
       bind: { name },
       type: QueryTypes.SELECT,
       transaction,
@@ -129,11 +140,14 @@ export class Migrator {
   }
 
   async #applied(): Promise<AppliedRow[]> {
-    const tables = await this.#sequelize.getQueryInterface().showAllTables();
+    const tables = await this.#database.sequelize.getQueryInterface().showAllTables();
     if (!tables.includes(TABLE)) return [];
-    return this.#sequelize.query<AppliedRow>(`SELECT name, min_build, applied_at FROM ${TABLE} ORDER BY name`, {
-      type: QueryTypes.SELECT,
-    });
+    return this.#database.sequelize.query<AppliedRow>(
+      `SELECT name, min_build, applied_at FROM ${TABLE} ORDER BY name`,
+      {
+        type: QueryTypes.SELECT,
+      },
+    );
   }
 }
 

@@ -2,11 +2,16 @@ import { expect } from 'chai';
 import { type HistoryOptions, runHistory, type Sabotage, Violation } from './support/model.js';
 
 const STEPS = 120;
+const STEPS_OF_SEVERAL = 250;
 
-async function runHistories(count: number, options: Omit<HistoryOptions, 'seed' | 'steps'>, firstSeed: number) {
+type Kind = Omit<HistoryOptions, 'seed' | 'steps' | 'sabotage'>;
+
+const stepsOf = ({ instances = 1 }: Kind) => (instances === 1 ? STEPS : STEPS_OF_SEVERAL);
+
+async function runHistories(count: number, options: Kind, firstSeed: number) {
   const totals = { forwarded: 0, kills: 0 };
   for (let seed = firstSeed; seed < firstSeed + count; seed++) {
-    const { forwarded, kills } = await runHistory({ ...options, seed, steps: STEPS });
+    const { forwarded, kills } = await runHistory({ ...options, seed, steps: stepsOf(options) });
     totals.forwarded += forwarded;
     totals.kills += kills;
   }
@@ -14,10 +19,10 @@ async function runHistories(count: number, options: Omit<HistoryOptions, 'seed' 
 }
 
 /** How many histories it takes to notice a store that was broken on purpose; null: not within `most`. */
-async function historiesToNotice(sabotage: Sabotage, most: number): Promise<number | null> {
+async function historiesToNotice(sabotage: Sabotage, kind: Kind, most: number): Promise<number | null> {
   for (let n = 1; n <= most; n++) {
     try {
-      await runHistory({ seed: n, steps: STEPS, kills: true, faults: false, sabotage });
+      await runHistory({ ...kind, seed: n, steps: stepsOf(kind), sabotage });
     } catch (error) {
       if (error instanceof Violation) return n;
       throw error;
@@ -59,8 +64,50 @@ describe('admission, in random histories of requests, changes, time and kills', 
     };
     for (const [name, sabotage] of Object.entries(sabotages)) {
       it(name, async () => {
-        expect(await historiesToNotice(sabotage, 1_000)).to.be.a('number');
+        expect(await historiesToNotice(sabotage, { kills: true, faults: false }, 1_000)).to.be.a('number');
       });
     }
+  });
+
+  describe('of three instances that share a database', () => {
+    const instances = 3;
+
+    it('counts every forwarded request exactly, and refuses nobody below a cap, as long as nothing breaks', async () => {
+      const { forwarded } = await runHistories(40, { kills: false, faults: false, instances }, 4_000);
+      expect(forwarded).to.be.greaterThan(1_000);
+    });
+
+    it('never exceeds a cap, nor forwards what an instance has heard was revoked, whoever is killed or stands still', async () => {
+      const { forwarded, kills } = await runHistories(40, { kills: true, faults: false, instances }, 5_000);
+      expect(forwarded).to.be.greaterThan(1_000);
+      expect(kills).to.be.greaterThan(100);
+    });
+
+    it('settles, takes and gives back once or not at all when database calls fail, their replies included', async () => {
+      const { forwarded } = await runHistories(40, { kills: true, faults: true, instances }, 6_000);
+      expect(forwarded).to.be.greaterThan(1_000);
+    });
+
+    describe('notices a store that is broken on purpose:', () => {
+      const sabotages: Record<string, [Sabotage, { kills: boolean }]> = {
+        'one that does not see what others hold': [
+          (sql) => (sql.includes('SET wanted_at') ? sql.replace('units > 0', 'units < 0') : sql),
+          { kills: false },
+        ],
+        'one that tells of no changes': [
+          (sql) => sql.replace('FROM changes WHERE seq > $seq', 'FROM changes WHERE seq < 0 * $seq'),
+          { kills: false },
+        ],
+        'a burial that forgets what was held': [
+          (sql) => sql.replace('request_count = request_count +\n', 'request_count = request_count + 0 *\n'),
+          { kills: true },
+        ],
+      };
+      for (const [name, [sabotage, { kills }]] of Object.entries(sabotages)) {
+        it(name, async () => {
+          expect(await historiesToNotice(sabotage, { kills, faults: false, instances }, 500)).to.be.a('number');
+        });
+      }
+    });
   });
 });

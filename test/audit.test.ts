@@ -240,7 +240,7 @@ describe('the audit log in the database', () => {
       expect(succeeded.map(({ token_id }) => token_id)).to.deep.equal(changes.map(({ token_id }) => token_id));
     });
 
-    it('that contradict each other are both recorded, and the last one holds', async () => {
+    it('F08 that contradict each other are both recorded, and the last one holds', async () => {
       await Promise.all(
         [true, false, true, false].map((isActive) => daemon.manage('PATCH', pathOf.token(), { is_active: isActive })),
       );
@@ -254,7 +254,7 @@ describe('the audit log in the database', () => {
       expect((await daemon.token(token.id)).is_active).to.equal(kinds.at(-1) === 'token.reactivated');
     });
 
-    it('that revoke and reactivate in turn, a hundred times, are each recorded', async () => {
+    it('F07 that revoke and reactivate in turn, a hundred times, are each recorded', async () => {
       for (let i = 0; i < 50; i++) {
         await daemon.manage('PATCH', pathOf.token(), { is_active: false });
         await daemon.manage('PATCH', pathOf.token(), { is_active: true });

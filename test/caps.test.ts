@@ -29,7 +29,7 @@ describe('a capped token', function () {
     return counts;
   }
 
-  it('lets exactly as many of 1,000 parallel requests reach the upstream as it has left', async () => {
+  it('F01 lets exactly as many of 1,000 parallel requests reach the upstream as it has left', async () => {
     const project = await daemon.createProject();
     const token = await daemon.createToken(project.id, { max_requests: 100 });
     expect(await callAtOnce(token.token, 1_000)).to.deep.equal({ 200: 100, 429: 900 });
@@ -49,7 +49,7 @@ describe('a capped token', function () {
     expect(provider.received).to.have.length(1_000);
   });
 
-  it('counts a use that the upstream then fails', async () => {
+  it('F21 counts a use that the upstream then fails', async () => {
     const project = await daemon.createProject();
     const token = await daemon.createToken(project.id, { max_requests: 2 });
     provider.answer = (_req, res) => {

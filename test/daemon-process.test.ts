@@ -41,7 +41,7 @@ describe('llmp daemon', function () {
     expect(readdirSync(dir)).to.deep.equal([]);
   });
 
-  it('H05 names all that is wrong, a line each, and exits 78', async () => {
+  it('H05 M13 names all that is wrong, a line each, and exits 78', async () => {
     const { code, stderr } = await run({ LISTEN_ADDR: 'x', REQUEST_TIMEOUT: '5', MANAGEMENT_TOKEN: 'padded ' });
     expect(code).to.equal(78);
     const names = stderr
@@ -92,7 +92,7 @@ describe('llmp daemon', function () {
     expect(await exit).to.equal(0);
   });
 
-  it('refuses a database that another one has with 78, and leaves that one alone', async () => {
+  it('F19 M16 refuses a database that another one has with 78, and leaves that one alone', async () => {
     const first = start({ MANAGEMENT_TOKEN });
     const url = await first.listening;
     const { code, stderr } = await run({ MANAGEMENT_TOKEN });
@@ -101,7 +101,7 @@ describe('llmp daemon', function () {
     expect((await fetch(`${url}/ready`)).status).to.equal(200);
   });
 
-  it('takes over the database of one that was killed', async () => {
+  it('F19 M16 takes over the database of one that was killed', async () => {
     const first = start({ MANAGEMENT_TOKEN });
     await first.listening;
     await first.kill();
@@ -118,10 +118,10 @@ describe('llmp daemon', function () {
     });
     after(() => taken.close());
 
-    it('exits 69', async () => {
+    it('M12 exits 69 with one line that says so', async () => {
       const { code, stderr } = await run({ MANAGEMENT_TOKEN, LISTEN_ADDR: address });
       expect(code).to.equal(69);
-      expect(stderr).to.include('EADDRINUSE');
+      expect(stderr).to.match(/^llmp: .*EADDRINUSE.*\n$/);
     });
 
     it('--check says 0 all the same: it connects to nothing, and creates nothing', async () => {

@@ -19,11 +19,11 @@ describe('llmp dispatcher does not start', function () {
   for (const [what, env, problem] of [
     ['without REDIS_ADDR', {}, 'REDIS_ADDR is required'],
     [
-      'with events in the memory of the daemon',
+      'K18 with events in the memory of the daemon',
       { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'in-memory' },
       'LLM_PROXY_EVENT_BUS=in-memory',
     ],
-    ['with events off', { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'off' }, 'LLM_PROXY_EVENT_BUS=off'],
+    ['K18 with events off', { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'off' }, 'LLM_PROXY_EVENT_BUS=off'],
     [
       'with a webhook that is nowhere',
       { ...SOMEWHERE, DISPATCHER_SERVICE: 'webhook' },

@@ -25,8 +25,11 @@ describe('admission remembers a bounded number of tokens', () => {
   let secrets: string[];
 
   beforeEach(async () => {
-    stores = await openStores({ databasePath: join(temporaryFolder(), 'llmp.db'), encryptionKey: undefined });
-    await new Migrator(stores.database.sequelize, '0.1.0').up();
+    stores = await openStores(
+      { database: { driver: 'sqlite', path: join(temporaryFolder(), 'llmp.db') }, encryptionKey: undefined },
+      { clock: new TestClock() },
+    );
+    await new Migrator(stores.database, '0.1.0').up();
     clock = new TestClock({ standsStill: true });
     const { lookup, ledger } = stores;
     const { log } = recordingLog();

@@ -91,7 +91,7 @@ describe('kill -9 under load, then a start on the same file', function () {
     return found;
   }
 
-  it(`exceeds no cap and loses no acknowledged change in ${ROUNDS} rounds, and leaves no secret behind`, async () => {
+  it(`J19 M04 exceeds no cap and loses no acknowledged change in ${ROUNDS} rounds, and leaves no secret behind`, async () => {
     let daemon = await start();
     let client = clientOf(daemon);
     const project = await client.createProject({ name: 'killed', api_key: UPSTREAM_KEY });

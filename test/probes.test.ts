@@ -146,13 +146,13 @@ describe('a daemon that is told to stop', () => {
     await eventually('it listens no more', () => !scene.daemon.daemon.server.listening);
   };
 
-  it('is not ready at once, and alive', async () => {
+  it('M01 is not ready at once, and alive', async () => {
     stop();
     await expectProbe(scene.daemon, '/ready', 503, { status: 'not ready', missing: ['draining'] });
     await expectProbe(scene.daemon, '/live', 200, {});
   });
 
-  it('goes on serving for SHUTDOWN_DELAY, and asks its clients to close', async () => {
+  it('M03 goes on serving for SHUTDOWN_DELAY, and asks its clients to close', async () => {
     stop();
     scene.provider.answer = (_req, res) => {
       json(res, 200, {}, { 'set-cookie': ['a=1', 'b=2'] as unknown as string });
@@ -186,7 +186,7 @@ describe('a daemon that is told to stop', () => {
     expect(scene.daemon.ended[0]).to.include({ outcome: 'ok' });
   });
 
-  it('cuts what is left when SHUTDOWN_GRACE is over, with the outcome drained', async () => {
+  it('M01 cuts what is left when SHUTDOWN_GRACE is over, with the outcome drained', async () => {
     const { client } = await scene.midStream();
     stop();
     await delayPasses();
@@ -258,13 +258,13 @@ describe('a daemon process', () => {
   };
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`ends with 0 on ${signal}`, async () => {
+    it(`M01 ends with 0 on ${signal}`, async () => {
       const { exited } = await start({ SHUTDOWN_DELAY: '0' });
       daemon.child.kill(signal);
       expect(await exited).to.deep.equal([0, null]);
     });
 
-    it(`goes at once, within a second, on a second ${signal}`, async () => {
+    it(`M02 goes at once, within a second, on a second ${signal}`, async () => {
       const { exited } = await start({ SHUTDOWN_DELAY: '60s' });
       daemon.child.kill(signal);
       await eventually('it drains', async () => (await probe(daemon, '/ready')).status === 503);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { exampleFile, manualPage, withSettingsTable } from '../config/documents.js';
 import { describeSettings } from '../config/settings.js';
@@ -55,6 +55,26 @@ describe('the example file', () => {
     expect(lines.map((line) => line.split('=')[0])).to.deep.equal(settings.map(({ name }) => name));
     const given = readEnvFile(file('llmp.env', lines.filter((line) => !line.endsWith('=')).join('\n')));
     expect(describeSettings({ MANAGEMENT_TOKEN }, { file: given }).problems).to.deep.equal([]);
+  });
+});
+
+describe('llmp(7)', () => {
+  it('is formatted without a complaint', function () {
+    const { status, stderr, stdout } = spawnSync('groff', ['-man', '-Tutf8', '-ww'], {
+      input: textOf('man/llmp.7'),
+      encoding: 'utf8',
+    });
+    if (status === null) this.skip();
+    expect(stderr).to.equal('');
+    expect(stdout)
+      .to.match(/Back up the database/)
+      .and.to.include("provider's")
+      .and.not.to.match(/\\\[|\\\(/);
+  });
+
+  it('comes with the package, as every page does', () => {
+    const { man } = JSON.parse(textOf('package.json')) as { man: string[] };
+    expect(man).to.deep.equal(readdirSync(join(ROOT, 'man')).map((page) => `./man/${page}`));
   });
 });
 

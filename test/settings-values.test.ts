@@ -152,23 +152,16 @@ const tables: Record<string, Table> = {
     ],
   },
   databases: {
+    row: 'M13',
     name: 'DATABASE_URL',
-    key: 'databasePath',
+    key: 'database',
     accepted: {
-      'sqlite:./data/llmp.db': './data/llmp.db',
-      'sqlite:///var/lib/llmp.db': '/var/lib/llmp.db',
-      '/var/lib/llmp.db': '/var/lib/llmp.db',
-      'llmp.db': 'llmp.db',
+      'sqlite:./data/llmp.db': { driver: 'sqlite', path: './data/llmp.db' },
+      'sqlite:///var/lib/llmp.db': { driver: 'sqlite', path: '/var/lib/llmp.db' },
+      '/var/lib/llmp.db': { driver: 'sqlite', path: '/var/lib/llmp.db' },
+      'llmp.db': { driver: 'sqlite', path: 'llmp.db' },
     },
-    refused: [
-      '',
-      'sqlite:',
-      ':memory:',
-      'sqlite::memory:',
-      'postgres://host/db',
-      'mysql://host/db',
-      'sqlite://data/llmp.db',
-    ],
+    refused: ['', 'sqlite:', ':memory:', 'sqlite::memory:', 'sqlite://data/llmp.db'],
   },
   'yes or no': {
     name: 'AUTO_MIGRATE',
@@ -195,6 +188,7 @@ const tables: Record<string, Table> = {
     refused: ['', '0h', '365d', '876001h', '-1h'],
   },
   'servers to connect to': {
+    row: 'K16',
     name: 'REDIS_ADDR',
     key: 'redisAddress',
     accepted: {
@@ -217,6 +211,7 @@ const tables: Record<string, Table> = {
     ],
   },
   'databases of Redis': {
+    row: 'K16',
     name: 'REDIS_DB',
     key: 'redisDatabase',
     accepted: { '0': 0, '15': 15 },

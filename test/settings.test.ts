@@ -31,7 +31,7 @@ describe('settings', () => {
       maxRequestBytes: 50_000_000,
       maxConnections: 10_000,
       databaseDriver: 'sqlite',
-      databasePath: './data/llmp.db',
+      database: { driver: 'sqlite', path: './data/llmp.db' },
       autoMigrate: true,
       encryptionKey: undefined,
       tokenStaleLimitMs: 60_000,
@@ -88,7 +88,10 @@ describe('settings', () => {
 
     it('put the database into STATE_DIRECTORY under systemd, the first of several', () => {
       for (const STATE_DIRECTORY of ['/var/lib/llmp', '/var/lib/llmp:/var/lib/other']) {
-        expect(settingsWith({ STATE_DIRECTORY }).databasePath).to.equal('/var/lib/llmp/llmp.db');
+        expect(settingsWith({ STATE_DIRECTORY }).database).to.deep.equal({
+          driver: 'sqlite',
+          path: '/var/lib/llmp/llmp.db',
+        });
       }
     });
 

@@ -20,7 +20,15 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['express', 'undici', 'http-proxy', 'zod'],
   },
   'daemon/ops': {
-    folders: ['daemon/ops', 'daemon/core', 'daemon/store', 'config', 'migrations'],
+    folders: [
+      'daemon/ops',
+      'daemon/core',
+      'daemon/store',
+      'daemon/clock',
+      'daemon/descriptors',
+      'config',
+      'migrations',
+    ],
     packages: [],
   },
   'daemon/dispatcher': {
@@ -43,7 +51,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   cli: {
     folders: ['cli', 'daemon/api', 'config'],
-    packages: ['commander', 'inquirer', 'picocolors', 'string-width', 'undici'],
+    packages: ['commander', 'inquirer', 'picocolors', 'string-width', 'undici', 'smol-toml'],
   },
 };
 

@@ -24,7 +24,7 @@ describe('streaming', () => {
   }
 
   describe('an event stream', () => {
-    it('may finish when its token expires meanwhile', async () => {
+    it('F10 may finish when its token expires meanwhile', async () => {
       scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
       const { client, upstream } = await scene.midStream();
       for (let i = 0; i < 2; i++) {
@@ -78,7 +78,7 @@ describe('streaming', () => {
     afterEach(() => setProject(true));
 
     for (const [what, { act, undo, expected }] of Object.entries(CHANGES)) {
-      it(`${what} ends a running stream within a second`, async () => {
+      it(`F06 ${what} ends a running stream within a second`, async () => {
         const { client } = await scene.midStream();
         const begun = performance.now();
         await act();
@@ -102,7 +102,7 @@ describe('streaming', () => {
         await scene.expectSpent(0);
       });
 
-      it(`${what} refuses the very next request; undoing it lets the next one pass`, async () => {
+      it(`F06 ${what} refuses the very next request; undoing it lets the next one pass`, async () => {
         expect((await scene.get()).status).to.equal(200);
         await act();
         expectRefusal(await scene.get(), expected);

@@ -5,6 +5,7 @@ import { stateOf, type Token } from '../daemon/core/token.js';
 import { openStores, type Stores } from '../daemon/store/open.js';
 import { Migrator } from '../migrations/migrator.js';
 import { canary } from './support/canaries.js';
+import { TestClock } from './support/clock.js';
 import { temporaryFolder } from './support/daemon.js';
 
 const NOW_MS = 1_800_000_000_000;
@@ -75,8 +76,11 @@ describe('a search among thousands of tokens', function () {
   let all: TokenRow[];
 
   before(async () => {
-    stores = await openStores({ databasePath: join(temporaryFolder(), 'llmp.db'), encryptionKey: undefined });
-    await new Migrator(stores.database.sequelize, '0.1.0').up();
+    stores = await openStores(
+      { database: { driver: 'sqlite', path: join(temporaryFolder(), 'llmp.db') }, encryptionKey: undefined },
+      { clock: new TestClock() },
+    );
+    await new Migrator(stores.database, '0.1.0').up();
     await stores.records.change(async (tx) => {
       for (const id of ['one', 'two', 'idle']) await insertProject(tx, id);
       for (let n = 0; n < TOKENS; n++) await insertToken(tx, n);

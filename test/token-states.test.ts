@@ -48,7 +48,7 @@ describe('a token', () => {
       expect(states).to.deep.equal(['active', 'rate_limited', 'project_inactive', 'expired', 'revoked']);
     });
 
-    it('is expired from the very moment of expires_at', async () => {
+    it('F09 is expired from the very moment of expires_at', async () => {
       const { id, token } = await daemon.createToken(project.id, { duration_minutes: 1 });
       daemon.clock.advance(60_000);
       expect([(await daemon.token(id)).state, await statusOf(token)]).to.deep.equal(['expired', 401]);
@@ -182,7 +182,7 @@ describe('a token', () => {
       expect(await statusOf(other.token)).to.equal(200);
     });
 
-    it('a second time counts none', async () => {
+    it('F13 a second time counts none', async () => {
       await daemon.createToken(project.id);
       expect((await revokeAll(project.id)).revoked_count).to.equal(1);
       expect((await revokeAll(project.id)).revoked_count).to.equal(0);
@@ -202,7 +202,7 @@ describe('a token', () => {
       });
     }
 
-    it('beside creations leaves each token either counted or usable, never both', async () => {
+    it('F11 beside creations leaves each token either counted or usable, never both', async () => {
       const creations = Array.from({ length: 50 }, () => daemon.createToken(project.id));
       const { revoked_count } = await revokeAll(project.id);
       const created = await Promise.all(creations);
@@ -211,7 +211,7 @@ describe('a token', () => {
     });
   });
 
-  it('that comes into the database by another way passes within 5 s of being refused as unknown', async () => {
+  it('F17 that comes into the database by another way passes within 5 s of being refused as unknown', async () => {
     const { id, token } = await daemon.createToken(project.id);
     const [row] = await daemon.daemon.stores.database.select<{ digest: string }>('SELECT digest FROM tokens');
     await daemon.stop();

@@ -88,7 +88,7 @@ describe('tokens', () => {
       expect(await daemon.createToken(project.id, fields)).to.include(fields);
     });
 
-    it('is refused for an inactive project with 400, and possible again once it is active', async () => {
+    it('F14 is refused for an inactive project with 400, and possible again once it is active', async () => {
       await setProjectActive(false);
       const error = problemOf(await issue({ project_id: project.id }), 400, 'project_inactive');
       expect(error).to.equal('cannot generate tokens for inactive project');
@@ -102,7 +102,7 @@ describe('tokens', () => {
       });
     }
 
-    it('that races a deactivation leaves no token that can be used while the project is inactive', async () => {
+    it('F14 that races a deactivation leaves no token that can be used while the project is inactive', async () => {
       const [, ...answers] = await Promise.all([
         setProjectActive(false),
         ...Array.from({ length: 10 }, () => issue({ project_id: project.id })),

@@ -56,6 +56,8 @@ export interface ClientOptions {
   /** Goes into the audit record of every change made through this client; at most 200 characters. */
   reason?: string | undefined;
   timeoutMs: number;
+  /** Asked before each change is sent, which is not if it throws. */
+  beforeChange?: (() => Promise<void>) | undefined;
   /** Handed in so that the caller decides how to connect (TCP, unix socket, a test's double). */
   fetch: typeof fetch;
 }
@@ -95,7 +97,7 @@ export class ManagementClient {
   }
 
   createProject(body: ProjectCreate) {
-    return this.#json<WireProject>('POST', '/manage/projects', body);
+    return this.#change<WireProject>('POST', '/manage/projects', body);
   }
   projects(query: ProjectQuery = {}) {
     return this.#page<WireProject>('/manage/projects', query);
@@ -104,25 +106,32 @@ export class ManagementClient {
     return this.#json<WireProject>('GET', `/manage/projects/${encodeURIComponent(id)}`);
   }
   updateProject(id: string, body: ProjectPatch) {
-    return this.#json<WireProject>('PATCH', `/manage/projects/${encodeURIComponent(id)}`, body);
+    return this.#change<WireProject>('PATCH', `/manage/projects/${encodeURIComponent(id)}`, body);
   }
   revokeTokensOf(projectId: string) {
-    return this.#json<WireTokensRevoked>('POST', `/manage/projects/${encodeURIComponent(projectId)}/tokens/revoke`);
+    return this.#change<WireTokensRevoked>('POST', `/manage/projects/${encodeURIComponent(projectId)}/tokens/revoke`);
   }
-  createToken(body: TokenCreate) {
-    return this.#json<WireTokenCreated>('POST', '/manage/tokens', body);
+  /** @param enough gives it up; it may be issued all the same, and then nobody knows its secret. */
+  createToken(body: TokenCreate, enough?: AbortSignal) {
+    return this.#change<WireTokenCreated>('POST', '/manage/tokens', body, enough);
   }
-  tokens(query: TokenQuery = {}) {
-    return this.#page<WireToken>('/manage/tokens', query);
+  /** @param enough gives it up. */
+  tokens(query: TokenQuery = {}, enough?: AbortSignal) {
+    return this.#page<WireToken>('/manage/tokens', query, enough);
   }
   token(id: string) {
     return this.#json<WireToken>('GET', `/manage/tokens/${encodeURIComponent(id)}`);
   }
-  setTokenActive(id: string, isActive: boolean) {
-    return this.#json<WireToken>('PATCH', `/manage/tokens/${encodeURIComponent(id)}`, { is_active: isActive });
+  setTokenActive(id: string, isActive: boolean, enough?: AbortSignal) {
+    return this.#change<WireToken>(
+      'PATCH',
+      `/manage/tokens/${encodeURIComponent(id)}`,
+      { is_active: isActive },
+      enough,
+    );
   }
   revokeToken(id: string) {
-    return this.#json<WireMessage>('DELETE', `/manage/tokens/${encodeURIComponent(id)}`);
+    return this.#change<WireMessage>('DELETE', `/manage/tokens/${encodeURIComponent(id)}`);
   }
   lookUpToken(secret: string) {
     return this.#json<WireToken>('POST', '/manage/tokens/lookup', { token: secret });
@@ -134,7 +143,10 @@ export class ManagementClient {
     return this.#json<WireCache>('GET', '/manage/cache');
   }
   purgeCache(body: CachePurge) {
-    return this.#json<WireCachePurged>('POST', '/manage/cache/purge', body);
+    const path = '/manage/cache/purge';
+    return body.dry_run
+      ? this.#json<WireCachePurged>('POST', path, body)
+      : this.#change<WireCachePurged>('POST', path, body);
   }
   /** Requests that are over and changes, as they come. */
   events(query: EventQuery = {}, options: StreamOptions = {}) {
@@ -158,7 +170,17 @@ export class ManagementClient {
     return this.#json<WireMigrations>('GET', '/manage/migrations');
   }
   migrateUp() {
-    return this.#json<WireMigrations>('POST', '/manage/migrations/up');
+    return this.#change<WireMigrations>('POST', '/manage/migrations/up');
+  }
+
+  /** Asks at once what is asked before a change. @throws what `beforeChange` throws. */
+  async mayChange(): Promise<void> {
+    await this.#options.beforeChange?.();
+  }
+
+  async #change<T>(method: string, path: string, body?: unknown, enough?: AbortSignal): Promise<T> {
+    await this.mayChange();
+    return this.#json<T>(method, path, body, enough);
   }
 
   #json<T>(method: string, path: string, body?: unknown, enough?: AbortSignal): Promise<T> {
@@ -167,17 +189,19 @@ export class ManagementClient {
     });
   }
 
-  async #page<T>(path: string, query: Record<string, string | undefined>): Promise<Page<T>> {
-    const response = await this.#send('GET', withQuery(path, query));
-    const next = /<([^>]*)>;\s*rel="next"/.exec(response.headers.get('link') ?? '');
-    const total = response.headers.get('x-total-count');
-    const items = await answerOf(response);
-    if (!Array.isArray(items)) throw new Unreachable(NOT_LLMP);
-    return {
-      items: items as T[],
-      next: next?.[1] === undefined ? null : new URL(next[1], 'http://daemon').searchParams.get('cursor'),
-      total: total === null ? null : Number(total),
-    };
+  #page<T>(path: string, query: Record<string, string | undefined>, enough?: AbortSignal): Promise<Page<T>> {
+    return within(this.#options.timeoutMs, enough, async (signal) => {
+      const response = await this.#send('GET', withQuery(path, query), undefined, { signal });
+      const next = /<([^>]*)>;\s*rel="next"/.exec(response.headers.get('link') ?? '');
+      const total = response.headers.get('x-total-count');
+      const items = await answerOf(response);
+      if (!Array.isArray(items)) throw new Unreachable(NOT_LLMP);
+      return {
+        items: items as T[],
+        next: next?.[1] === undefined ? null : new URL(next[1], 'http://daemon').searchParams.get('cursor'),
+        total: total === null ? null : Number(total),
+      };
+    });
   }
 
   /** Ends when the daemon ends it, which is no failure: ask again, behind the last event. */
@@ -213,15 +237,15 @@ export class ManagementClient {
   async #send(
     method: string,
     path: string,
-    body?: unknown,
-    more?: { headers?: Record<string, string>; signal: AbortSignal },
+    body: unknown,
+    { headers: more, signal }: { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<Response> {
-    const { server, managementToken, frontEnd, reason, timeoutMs } = this.#options;
+    const { server, managementToken, frontEnd, reason } = this.#options;
     const headers: Record<string, string> = {
       authorization: `Bearer ${managementToken}`,
       'x-llmp-actor': frontEnd,
       accept: 'application/json',
-      ...more?.headers,
+      ...more,
     };
     // Percent-encoded, because fetch refuses header values beyond Latin-1.
     if (reason !== undefined) headers['x-audit-reason'] = encodeURIComponent(reason);
@@ -233,7 +257,7 @@ export class ManagementClient {
         method,
         headers,
         redirect: 'error', // The management token must not travel to wherever a redirect points.
-        signal: more?.signal ?? AbortSignal.timeout(timeoutMs),
+        signal,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
     } catch (error) {

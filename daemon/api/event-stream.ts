@@ -57,7 +57,7 @@ export class Silence {
   readonly #controller = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #abort = () => {
-    this.#controller.abort();
+    this.#controller.abort(this.other?.reason);
   };
 
   constructor(private readonly other: AbortSignal | undefined) {

@@ -239,7 +239,7 @@ export const operations = {
     path: '/manage/migrations/up',
     summary: 'Applies the pending migrations.',
     answer: schemas.migrations,
-    refusals: [],
+    refusals: ['schema_too_new'],
   },
   describeApi: {
     method: 'GET',

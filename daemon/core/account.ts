@@ -29,6 +29,10 @@ export class Account {
   wantsUnits = false;
   /** Whether the next tick shall give the unspent units back. */
   givesBack = false;
+  /** Since when (monotonic) it waits for units that other instances hold; null while it does not. */
+  contendsSinceMs: number | null = null;
+  /** Ends the pause until it asks for them again. */
+  cancelAsking: (() => void) | null = null;
   /** Uses in the time between two ticks, as last seen. */
   pace = 0;
   /** When its uses were last collected (monotonic). */
@@ -82,6 +86,7 @@ export class Account {
   fail(reason: Error): void {
     const { waiters } = this;
     this.waiters = [];
+    this.contendsSinceMs = null;
     for (const waiter of waiters) waiter.reject(reason);
   }
 }

@@ -20,7 +20,8 @@
  * saves nobody.
  *
  * **The database is away.** What was verified stays usable for `staleLimitMs` after this instance last knew itself up to
- * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`.
+ * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`. An instance that has its
+ * database for itself is up to date at each word from it; one that shares it, when it has heard all that the others changed (neighbours.ts).
  */
 import { Account, type Known, Pass } from './account.js';
 import { Histogram } from './histogram.js';
@@ -38,6 +39,8 @@ const PROPAGATION_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_00
 /** A read that has begun; the ids of what changed since make its result worthless. */
 interface Read {
   changed: Set<string>;
+  /** Anything may have changed since. */
+  isVoid: boolean;
   done: Promise<void>;
 }
 
@@ -48,6 +51,10 @@ export interface AdmissionOptions {
   log: Log;
   instanceId: string;
   staleLimitMs: number;
+  /** Whether other instances change tokens too. */
+  isShared?: boolean;
+  /** Told of tokens of which other instances hold units that are wanted here. */
+  onContention?: (tokenId: string) => void;
   mostAccounts?: number;
 }
 
@@ -55,11 +62,14 @@ export class Admission {
   readonly #lookup: TokenLookup;
   readonly #clock: Clock;
   readonly #staleLimitMs: number;
+  readonly #isShared: boolean;
   readonly #remembered: Remembered;
   readonly #settlement: Settlement;
   readonly #reads = new Map<string, Read>();
-  /** When this instance last knew every change made so far: it alone makes them, so at each word from the database. */
+  /** When this instance last knew every change made so far. */
   #upToDateAtMs: number;
+  /** The last read found no database. One that stands still takes seconds to be found away. */
+  #isAway = false;
   /** From when a revocation or deactivation was recorded until it held here, in ms. */
   readonly propagation = new Histogram(PROPAGATION_MS);
 
@@ -68,6 +78,7 @@ export class Admission {
     this.#lookup = options.lookup;
     this.#clock = options.clock;
     this.#staleLimitMs = options.staleLimitMs;
+    this.#isShared = options.isShared ?? false;
     this.#remembered = new Remembered(options.clock, options.mostAccounts);
     this.#upToDateAtMs = options.clock.monotonic();
     this.#settlement = new Settlement({
@@ -75,12 +86,18 @@ export class Admission {
       onContact: () => {
         this.heardFromDatabase();
       },
+      onContention: options.onContention ?? (() => undefined),
     });
   }
 
   /** The database answered somebody here. */
   heardFromDatabase(): void {
-    this.#upToDateAtMs = this.#clock.monotonic();
+    if (!this.#isShared) this.caughtUp(this.#clock.monotonic());
+  }
+
+  /** Every change that was made before then (monotonic) is known here. */
+  caughtUp(atMs: number): void {
+    this.#upToDateAtMs = Math.max(this.#upToDateAtMs, atMs);
   }
 
   /** Whether what was verified may be believed even if the database is away now. */
@@ -110,7 +127,7 @@ export class Admission {
       const account = this.#believed(digest);
       if (account === undefined) {
         if (this.#remembered.isMissing(digest)) throw unauthorized();
-        await this.#read(digest);
+        await this.#readAgain(digest);
       } else {
         const pass = await this.#enterOrWait(account);
         if (pass) return pass;
@@ -145,7 +162,7 @@ export class Admission {
   async #until({ account }: Pass, isDone: () => boolean): Promise<void> {
     do {
       if (this.#believed(account.digest)) await this.#settlement.unitsFor(account);
-      else await this.#read(account.digest);
+      else await this.#readAgain(account.digest);
     } while (!isDone());
   }
 
@@ -222,11 +239,50 @@ export class Admission {
 
   /** What is remembered of the change's token or project must be read again, and reads under way are worth nothing. */
   forget(change: Change): void {
-    for (const read of this.#reads.values()) {
-      read.changed.add(change.projectId);
-      if (change.tokenId !== null) read.changed.add(change.tokenId);
+    for (const { changed } of this.#reads.values()) {
+      for (const id of [change.projectId, change.tokenId]) if (id !== null) changed.add(id);
     }
     for (const account of this.#accountsOf(change)) account.known = null;
+  }
+
+  /** Nothing that is remembered is believed any more: all of it must be read again. */
+  distrust(): void {
+    for (const read of this.#reads.values()) read.isVoid = true;
+    for (const account of this.#remembered.all()) account.known = null;
+  }
+
+  /** It cannot be told any more what was changed: distrusts everything, and ends what is in flight for what is not good any more. */
+  async lostTrack(): Promise<void> {
+    this.distrust();
+    for (const account of [...this.#remembered.all()].filter(({ inFlight }) => inFlight.size > 0)) {
+      await this.#read(account.digest);
+      const end = this.#whyEnded(account);
+      if (end) for (const pass of account.inFlight.all()) endPass(pass, end());
+    }
+  }
+
+  #whyEnded({ digest, known }: Account): (() => Refusal) | null {
+    if (!known) return this.#remembered.isMissing(digest) ? unauthorized : null;
+    if (!known.token.isActive) return unauthorized;
+    return known.projectIsActive ? null : projectInactive;
+  }
+
+  /** Other instances wait for units of these tokens. */
+  yieldUnits(tokenIds: Iterable<string>): void {
+    for (const tokenId of tokenIds) {
+      const account = this.#remembered.byTokenId(tokenId);
+      if (account) this.#settlement.yieldUnits(account);
+    }
+  }
+
+  /** @see Settlement.yieldIdle */
+  yieldIdle(): void {
+    this.#settlement.yieldIdle();
+  }
+
+  /** @see Settlement.showLife */
+  showLife(): Promise<void> {
+    return this.#settlement.showLife();
   }
 
   /** A token was created here: makes it known, so that it works even if the database goes away now. */
@@ -310,23 +366,33 @@ export class Admission {
     return pass;
   }
 
+  /** Waits for what the database says; where it is known to be away only if there is nothing to believe meanwhile. */
+  async #readAgain(digest: string): Promise<void> {
+    const read = this.#read(digest);
+    if (this.#isAway && this.#extend(digest)) read.catch(() => undefined);
+    else await read;
+  }
+
   /** Reads a digest once for all who wait for it. Whether anything came of it, the caller sees when it looks again. */
   #read(digest: string): Promise<void> {
     let read = this.#reads.get(digest);
     if (!read) {
-      const changed = new Set<string>();
-      const done = this.#readInto(digest, changed).finally(() => this.#reads.delete(digest));
-      read = { changed, done };
-      this.#reads.set(digest, read);
+      const begun: Read = { changed: new Set(), isVoid: false, done: Promise.resolve() };
+      begun.done = this.#readInto(digest, begun).finally(() => this.#reads.delete(digest));
+      this.#reads.set(digest, begun);
+      read = begun;
     }
     return read.done;
   }
 
-  async #readInto(digest: string, changed: ReadonlySet<string>): Promise<void> {
+  async #readInto(digest: string, read: Pick<Read, 'changed' | 'isVoid'>): Promise<void> {
+    const { changed } = read;
     const begunAtMs = this.#clock.monotonic();
     try {
       const found = await this.#lookup.byDigest(digest);
-      this.#upToDateAtMs = Math.max(this.#upToDateAtMs, begunAtMs);
+      this.#isAway = false;
+      if (!this.#isShared) this.caughtUp(begunAtMs);
+      if (read.isVoid) return;
       if (found === null) {
         // Unless it was created while we looked.
         if (changed.size === 0) this.#remembered.setMissing(digest);
@@ -334,7 +400,8 @@ export class Admission {
         this.#keep(digest, found, begunAtMs);
       }
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || !this.#extend(digest)) throw unavailable(error);
+      this.#isAway = error instanceof StoreUnavailable;
+      if (!this.#isAway || !this.#extend(digest)) throw unavailable(error);
     }
   }
 
@@ -354,7 +421,9 @@ export class Admission {
   #extend(digest: string): boolean {
     const account = this.#remembered.byDigest(digest);
     if (!account?.known || !this.outlastsDatabase) return false;
-    account.known = { ...account.known, recheckAtMs: this.#clock.monotonic() + RECHECK_WHILE_AWAY_MS };
+    const untilMs = this.#upToDateAtMs + this.#staleLimitMs;
+    const recheckAtMs = Math.min(untilMs, this.#clock.monotonic() + RECHECK_WHILE_AWAY_MS);
+    account.known = { ...account.known, recheckAtMs };
     return true;
   }
 

@@ -15,8 +15,13 @@ export class AuditBook {
 
   constructor(private readonly store: Store) {
     store.onCommitted(() => {
-      for (const wake of this.#wake) wake();
+      this.wake();
     });
+  }
+
+  /** There may be records that were not committed here. */
+  wake(): void {
+    for (const wake of this.#wake) wake();
   }
 
   /** @throws {Refusal} `unavailable`; so do all of these. */

@@ -10,9 +10,17 @@ import type { AuditSubject, Caller } from './audit.js';
 import type { ResponseCache } from './cache.js';
 import { resourceOf } from './caching.js';
 import { withoutSecrets } from './masking.js';
-import type { CacheSelection, CacheSize, CacheStore, Clock, Log, RecordStore } from './ports.js';
+import type { CacheSelection, CacheSize, CacheStore, Change, ChangeKind, Clock, Log, RecordStore } from './ports.js';
 import { checkChangeable, projectNotFound, reading, Refusal } from './refusal.js';
 import { Trail } from './trail.js';
+
+// That a project is activated or not may be told of a change of its key as well.
+const MAY_END_ANSWERS: ReadonlySet<ChangeKind> = new Set([
+  'cache.purged',
+  'project.updated',
+  'project.activated',
+  'project.deactivated',
+]);
 
 export interface CacheReport extends CacheSize {
   backend: CacheStore['backend'] | 'off';
@@ -63,8 +71,29 @@ export class CacheUpkeep {
       if (error instanceof Refusal) await this.#trail.refused(attempt, caller, error.message);
       throw error;
     });
-    await this.#trail.done({ ...attempt, count: purged.count }, caller);
+    const change: Change = { kind: 'cache.purged', projectId: attempt.projectId ?? null, tokenId: null };
+    await this.#trail.done({ ...attempt, count: purged.count }, caller, change);
     return purged;
+  }
+
+  /**
+   * Another instance made a change. What it purged, and what it may have given another upstream key, goes from a cache of our own
+   * too; with it, when only a resource was purged, all the rest: its URL, which may hold anything, is nothing to tell around.
+   */
+  heardOf({ kind, projectId }: Change): void {
+    if (!MAY_END_ANSWERS.has(kind)) return;
+    this.#dropOwn(projectId === null ? { kind: 'all' } : { kind: 'project', projectId });
+  }
+
+  /** Other instances may have purged anything. */
+  lostTrack(): void {
+    this.#dropOwn({ kind: 'all' });
+  }
+
+  /** What is shared has been purged by whoever made the change. */
+  #dropOwn(selection: CacheSelection): void {
+    if (this.#options.cache?.backend !== 'memory') return;
+    this.#drop(selection);
   }
 
   /** What `purge` would remove. Leaves no record. @throws {Refusal} as `purge` does. */
@@ -79,9 +108,13 @@ export class CacheUpkeep {
    * nothing is served if it fails, for the key is part of an answer's place. But the former key may come back.
    */
   dropProject(projectId: string): void {
+    this.#drop({ kind: 'project', projectId });
+  }
+
+  #drop(selection: CacheSelection): void {
     const { cache, log } = this.#options;
-    cache?.purge({ kind: 'project', projectId }).catch((error: unknown) => {
-      log.warn('the answers kept for a former upstream key could not be purged', { projectId, error });
+    cache?.purge(selection).catch((error: unknown) => {
+      log.warn('answers that are out of date could not be purged', { ...selection, error });
     });
   }
 

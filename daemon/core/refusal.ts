@@ -13,6 +13,7 @@ export type RefusalKind =
   | 'not_found'
   | 'name_taken'
   | 'token_for_inactive_project'
+  | 'schema_too_new'
   | 'method_not_allowed'
   | 'unsupported_media_type'
   // both

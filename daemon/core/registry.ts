@@ -16,7 +16,7 @@ import type {
   TokenSort,
 } from './ports.js';
 import { StoreConflict, StoreUnavailable } from './ports.js';
-import { checkChangeable, projectNotFound, reading, Refusal, unavailable } from './refusal.js';
+import { projectNotFound, reading, Refusal, unavailable } from './refusal.js';
 import {
   digestOf,
   isWellFormedSecret,
@@ -249,11 +249,6 @@ export class Registry {
       lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
     };
     return { ...counted, state: stateOf(counted, projectIsActive, this.clock.now()) };
-  }
-
-  /** Before the schema is brought up to date. @throws {Refusal} `unavailable` when that could not be recorded. */
-  checkChangeable(): void {
-    checkChangeable(this.store);
   }
 
   /** The schema was brought up to date; the migrations themselves are not this class's matter. */

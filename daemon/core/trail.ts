@@ -1,5 +1,5 @@
 import { auditRecord, type AuditRecord, type AuditSubject, type Caller } from './audit.js';
-import type { Clock, RecordStore } from './ports.js';
+import type { Change, Clock, RecordStore } from './ports.js';
 import { reading } from './refusal.js';
 
 /** Audit records that stand for themselves: of what was refused, and of what was done elsewhere than in the database. */
@@ -9,17 +9,17 @@ export class Trail {
     private readonly clock: Pick<Clock, 'now'>,
   ) {}
 
-  /** @throws {Refusal} `unavailable` when it cannot be recorded; so do all of these. */
-  done(subject: AuditSubject, caller: Caller): Promise<void> {
-    return this.#record(subject, caller, 'success');
+  /** @param change what others must hear of it. @throws {Refusal} `unavailable` when it cannot be recorded; so do all of these. */
+  done(subject: AuditSubject, caller: Caller, change?: Change): Promise<void> {
+    return this.#record(subject, caller, 'success', change);
   }
 
   refused(attempt: AuditSubject, caller: Caller, why: string): Promise<void> {
     return this.#record({ ...attempt, details: { ...attempt.details, refused: why } }, caller, 'denied');
   }
 
-  #record(subject: AuditSubject, caller: Caller, outcome: AuditRecord['outcome']): Promise<void> {
+  #record(subject: AuditSubject, caller: Caller, outcome: AuditRecord['outcome'], change?: Change): Promise<void> {
     const record = auditRecord(subject, caller, outcome, this.clock.now());
-    return reading(this.store.change((tx) => tx.record(record)));
+    return reading(this.store.change((tx) => tx.record(record, change)));
   }
 }

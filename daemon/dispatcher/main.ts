@@ -65,7 +65,7 @@ const GAVE_UP_EXIT: Readonly<Record<GaveUp, number>> = {
 };
 
 async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce: boolean): Promise<number> {
-  const crashed = nextCrash(log);
+  const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
   const { dispatcherService, dispatcherEndpoint: endpoint, dispatcherApiKey: apiKey } = settings;
   const version = readVersion();

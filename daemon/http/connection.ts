@@ -5,6 +5,8 @@ import buildConnector from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
 import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
+import { deadline } from './deadline.js';
+import { rememberedNames } from './names.js';
 
 /** Those in force: SIGHUP may put others in their place. */
 export interface LiveTimeouts {
@@ -109,6 +111,7 @@ export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
   const connect = buildConnector({
     timeout: 0,
     allowH2: false,
+    lookup: rememberedNames(clock),
     rejectUnauthorized: true, // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
   }) as Connect; // undici's types do not say what it returns.
   return (options, callback) => {
@@ -116,7 +119,7 @@ export function connectWithin(live: LiveTimeouts, clock: Clock): Connect {
       cancel();
       callback(...result);
     });
-    const cancel = clock.after(live.current.upstreamConnectTimeoutMs, () => {
+    const cancel = deadline(clock, live.current.upstreamConnectTimeoutMs, () => {
       socket.destroy(new Error('no connection within UPSTREAM_CONNECT_TIMEOUT'));
     });
     return socket;

@@ -45,6 +45,7 @@ export interface ManageOptions {
   /** Both reject with `StoreUnavailable` when the database does not answer. */
   migrations: {
     status(): Promise<MigrationReport>;
+    /** Also rejects so when it could not be recorded. @throws {Refusal} `schema_too_new` */
     up(): Promise<MigrationReport>;
   };
   /** Those that are open, on whichever path. */
@@ -232,7 +233,6 @@ function migrationHandlers({
     readMigrations: async () => wireMigrations(await reading(migrations.status())),
 
     migrateUp: async ({ caller }) => {
-      registry.checkChangeable();
       const { pending } = await reading(migrations.status());
       const report = await reading(migrations.up());
       await registry.recordMigrations(pending, caller);

@@ -46,7 +46,7 @@ export async function conditionOf({
   ]);
   const lacking = new Set(missing());
   const degraded = alsoDegraded();
-  if (!isDatabaseUp) {
+  if (!isDatabaseUp && !lacking.has('database')) {
     if (outlastsDatabase()) degraded.push('database');
     else lacking.add('database');
   }

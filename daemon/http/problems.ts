@@ -17,6 +17,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   not_found: { status: 404 },
   name_taken: { status: 409 },
   token_for_inactive_project: { status: 400, code: 'project_inactive' },
+  schema_too_new: { status: 409 },
   method_not_allowed: { status: 405 },
   unsupported_media_type: { status: 415 },
   project_inactive: { status: 403 },

@@ -1,5 +1,6 @@
 import { InFlight, Member } from '../core/in-flight.js';
 import type { Clock } from '../core/ports.js';
+import { deadline } from './deadline.js';
 
 // Where much is watched something falls due at every moment, and each look is at all of it.
 const LOOK_AGAIN_AFTER_MS = 10;
@@ -28,7 +29,7 @@ export class Watches {
     if (atMs >= this.#looksAtMs) return;
     this.#rest();
     this.#looksAtMs = atMs;
-    this.#cancel = this.clock.after(atMs - this.clock.monotonic(), () => {
+    this.#cancel = deadline(this.clock, atMs - this.clock.monotonic(), () => {
       this.#look();
     });
   }

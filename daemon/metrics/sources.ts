@@ -16,9 +16,14 @@ export interface Sources {
   /** Null when nothing is published. */
   bus: Pick<EventBus, 'counts'> | null;
   audit: () => AuditStatus;
+  /** For how long it has not been known what other instances changed, in ms; null where there are none. */
+  unheardMs: (() => number) | null;
+  /** Requests refused because the heap was almost full. */
+  shed: () => number;
 }
 
-export function addSources(families: Families, { inFlight, admission, rateLimits, cache, bus, audit }: Sources): void {
+export function addSources(families: Families, sources: Sources): void {
+  const { inFlight, admission, rateLimits, cache, bus, audit, unheardMs, shed } = sources;
   families.gauge('llmp_in_flight_requests', 'Requests on /v1 that are not over.', () => byLabel('kind', inFlight()));
   families.counter('llmp_ratelimit_refusals_total', 'Requests refused because a window was full.', () =>
     byLabel('policy', { ...rateLimits.refusals }),
@@ -28,7 +33,13 @@ export function addSources(families: Families, { inFlight, admission, rateLimits
     'Requests that were counted by this instance alone because Redis was away.',
     () => rateLimits.failOpens,
   );
+  families.counter('llmp_requests_shed_total', 'Requests refused because nine tenths of the heap were full.', shed);
   addAdmission(families, admission);
+  families.gauge(
+    'llmp_neighbours_unheard_seconds',
+    'For how long this instance has not heard what others that share its database changed. Half a second or less is usual.',
+    () => unheardMs && unheardMs() / 1000,
+  );
   if (cache) addCache(families, cache);
   if (bus) addEvents(families, bus);
   families.counter('llmp_audit_records_total', 'Lines written to the audit files.', () => audit().records);

@@ -1,14 +1,16 @@
 /** `llmp audit verify`: whether audit files are as they were written. Beside a running daemon, or without one. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type Environment, readSettings, SettingsError } from '../../config/settings.js';
+import type { DatabaseAddress } from '../../config/database-url.js';
+import { type Environment, loadPart, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
+import { realClock } from '../clock.js';
 import type { Anchor } from '../store/audit-file/chain.js';
 import { rotationsOf } from '../store/audit-file/rotations.js';
 import { firstLineOf } from '../store/audit-file/tail.js';
 import { check, type Checked, type FoundLine, linesIn } from '../store/audit-file/verification.js';
+import { openDatabase } from '../store/open.js';
 import { anchorsOf } from '../store/sql/anchors.js';
-import { SqliteDatabase } from '../store/sql/sqlite-database.js';
 
 /** What stands in the way, in words for the operator, and the exit code that says so. */
 export class VerificationError extends Error {
@@ -22,7 +24,7 @@ export class VerificationError extends Error {
   }
 }
 
-const EXIT = { usage: 2, notFound: 4, permission: 77, configuration: 78 };
+const EXIT = { usage: 2, notFound: 4, unavailable: 69, permission: 77, configuration: 78 };
 
 export interface Verdict extends Checked {
   /** In the order of their lines. */
@@ -54,7 +56,7 @@ export async function verifyAudit(env: Environment, envFile: string | undefined,
   const lines: FoundLine[] = [];
   for (const file of files) lines.push(...(await linesOfFile(file)));
   const chain = known.filter((path) => files.every((file) => resolve(file).startsWith(path))).at(-1);
-  const anchors = chain === undefined ? [] : await anchorsIn(settings.databasePath, chain);
+  const anchors = chain === undefined ? [] : await anchorsIn(settings.database, chain);
   // Of files that were named the end may be in another that was not.
   const isLast = chain !== undefined && files.some((file) => resolve(file) === chain);
   const last = lines.length === 0 ? 0 : (numbered[0]?.line ?? 1);
@@ -66,7 +68,7 @@ export async function verifyAudit(env: Environment, envFile: string | undefined,
 function settingsOf(env: Environment, envFile: string | undefined) {
   try {
     const file = envFile === undefined ? undefined : readEnvFile(envFile);
-    return readSettings({ env, file }, ['databaseDriver', 'databasePath', 'auditLogFile', 'auditUseLogFile']);
+    return loadPart({ env, file }, ['databaseDriver', 'database', 'auditLogFile', 'auditUseLogFile']).settings;
   } catch (error) {
     if (error instanceof SettingsError) throw new VerificationError(EXIT.configuration, error.message, error);
     throw error;
@@ -120,15 +122,26 @@ async function explained<T>(file: string, answer: Promise<T>): Promise<T> {
   }
 }
 
-/** None where there is no database to ask: that is for the operator to judge, and the answer says it. */
-async function anchorsIn(databasePath: string, chain: string): Promise<Anchor[]> {
-  if (!existsSync(databasePath)) return [];
-  const database = new SqliteDatabase(databasePath);
+/** None where there is no file of a database to ask: that is for the operator to judge, and the answer says it. */
+async function anchorsIn(address: DatabaseAddress, chain: string): Promise<Anchor[]> {
+  if (address.driver === 'sqlite' && !existsSync(address.path)) return [];
+  const database = opened(address);
   try {
     return await anchorsOf(database, chain);
-  } catch {
-    return [];
+  } catch (error) {
+    if (address.driver === 'sqlite') return [];
+    const text = error instanceof Error ? error.message : String(error);
+    throw new VerificationError(EXIT.unavailable, `the database does not say how far the file reached: ${text}`, error);
   } finally {
     await database.close();
+  }
+}
+
+function opened(address: DatabaseAddress) {
+  try {
+    return openDatabase({ database: address }, realClock);
+  } catch (error) {
+    if (error instanceof SettingsError) throw new VerificationError(EXIT.configuration, error.message, error);
+    throw error;
   }
 }

@@ -14,29 +14,55 @@ export class PathInUse extends Error {
  * @throws {PathInUse}
  */
 export async function lockPath(path: string): Promise<() => Promise<void>> {
-  const connection = await new Promise<sqlite3.Database>((resolve, reject) => {
-    const opened = new sqlite3.Database(`${path}.lock`, (error) => {
-      if (error) reject(error);
-      else resolve(opened);
-    });
-  });
-  const close = () =>
-    new Promise<void>((resolve) => {
-      connection.close(() => {
-        resolve();
-      });
-    });
+  const connection = await opened(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE);
   try {
-    await new Promise<void>((resolve, reject) => {
-      connection.exec('BEGIN EXCLUSIVE', (error) => {
-        if (error) reject(error);
-        else resolve();
-      });
-    });
+    await execute(connection, 'BEGIN EXCLUSIVE');
   } catch (error) {
-    await close();
-    if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error;
+    await closed(connection);
+    if (codeOf(error) !== 'SQLITE_BUSY') throw error;
     throw new PathInUse(`${path} is in use by another llmp process`, { cause: error });
   }
-  return close;
+  return () => closed(connection);
 }
+
+/** Whether a process has claimed it, this one included. Claims nothing, and makes no file. */
+export async function isLocked(path: string): Promise<boolean> {
+  const connection = await opened(path, sqlite3.OPEN_READONLY).catch(() => null);
+  if (!connection) return false; // Nobody ever claimed it.
+  try {
+    await execute(connection, 'PRAGMA busy_timeout = 0; SELECT COUNT(*) FROM sqlite_schema');
+    return false;
+  } catch (error) {
+    return codeOf(error) === 'SQLITE_BUSY';
+  } finally {
+    await closed(connection);
+  }
+}
+
+function opened(path: string, mode: number): Promise<sqlite3.Database> {
+  return new Promise((resolve, reject) => {
+    const connection = new sqlite3.Database(`${path}.lock`, mode, (error) => {
+      if (error) reject(error);
+      else resolve(connection);
+    });
+  });
+}
+
+function execute(connection: sqlite3.Database, sql: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    connection.exec(sql, (error) => {
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+}
+
+function closed(connection: sqlite3.Database): Promise<void> {
+  return new Promise((resolve) => {
+    connection.close(() => {
+      resolve();
+    });
+  });
+}
+
+const codeOf = (error: unknown) => (error as { code?: string }).code;

@@ -1,21 +1,29 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { type DatabaseAddress, serverAt } from '../../config/database-url.js';
 import { type Settings, SettingsError } from '../../config/settings.js';
-import type { Ledger, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
+import type { Clock, Ledger, Neighbourhood, RecordStore, TokenLookup, UsageStore } from '../core/ports.js';
 import { PathInUse } from './lock.js';
 import { Opened } from './opened.js';
 import type { AnchorStore } from './audit-file/chain.js';
 import { BadKeyFile, keyFromFile, SecretBox } from './secrets.js';
 import { SqlAnchors } from './sql/anchors.js';
 import type { Database } from './sql/database.js';
+import { ServerDatabase } from './sql/server-database.js';
 import { SqliteDatabase } from './sql/sqlite-database.js';
+import { SqlNeighbourhood } from './sql/instances.js';
 import { SqlLedger } from './sql/ledger.js';
 import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
+import { Totals } from './sql/totals.js';
 import { SqlUsage } from './sql/usage.js';
 
-export type StoreSettings = Pick<Settings, 'databasePath' | 'encryptionKey'> &
-  Partial<Pick<Settings, 'previousEncryptionKey'>>;
+export type StoreSettings = Pick<Settings, 'database' | 'encryptionKey'> &
+  Partial<Pick<Settings, 'previousEncryptionKey' | 'databasePoolSize'>>;
+
+export interface StoreOptions {
+  clock: Pick<Clock, 'after' | 'monotonic'>;
+}
 
 export interface Stores {
   database: Database;
@@ -23,6 +31,8 @@ export interface Stores {
   anchors: AnchorStore;
   lookup: TokenLookup;
   ledger: Ledger;
+  /** Null where this process has the database for itself. */
+  neighbourhood: Neighbourhood | null;
   usage: UsageStore;
   /** Once there are tables: refuses a database whose upstream keys this process cannot open. @throws {SettingsError} */
   checkEncryptionKey(): Promise<void>;
@@ -32,27 +42,25 @@ export interface Stores {
 }
 
 /**
- * Opens the database for this process alone.
+ * Opens the database: a file for this process alone, a server beside other instances. A server is not connected to; it may be away.
  *
- * @throws {SettingsError} when it is another process's, or the encryption key is not the right one.
+ * @throws {SettingsError} when the file is another process's, or the encryption key is not the right one.
  */
-export async function openStores(settings: StoreSettings): Promise<Stores> {
-  const path = settings.databasePath;
-  const unlock = await lockDatabase(path).catch((error: unknown) => {
-    throw error instanceof PathInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
-  });
+export async function openStores(settings: StoreSettings, { clock }: StoreOptions): Promise<Stores> {
   const opened = new Opened();
-  opened.add({ close: unlock });
   try {
+    const isShared = settings.database.driver !== 'sqlite';
+    if (settings.database.driver === 'sqlite') opened.add({ close: await lockedFor(settings.database.path) });
     const box = boxOf(settings);
-    const database = opened.add(new SqliteDatabase(path));
-    await database.select('SELECT 1'); // A file that cannot be opened, or is no database, shows here.
+    const database = opened.add(openDatabase(settings, clock));
+    if (!isShared) await database.select('SELECT 1'); // A file that cannot be opened, or is no database, shows here.
     return {
       database,
-      records: new SqlRecords(database, box),
+      records: new SqlRecords(database, box, new Totals(clock)),
       anchors: new SqlAnchors(database),
       lookup: new SqlTokenLookup(database, box),
-      ledger: new SqlLedger(database),
+      ledger: new SqlLedger(database, { isShared }),
+      neighbourhood: isShared ? new SqlNeighbourhood(database) : null,
       usage: new SqlUsage(database),
       checkEncryptionKey: () => checkEncryptionKey(database, box),
       deriveKey: (purpose) => box.derive(purpose),
@@ -64,14 +72,51 @@ export async function openStores(settings: StoreSettings): Promise<Stores> {
   }
 }
 
-/** @throws {SettingsError} */
-export function boxOf({ databasePath, encryptionKey, previousEncryptionKey }: StoreSettings): SecretBox {
-  return new SecretBox(encryptionKey ?? keyBeside(databasePath), previousEncryptionKey);
+async function lockedFor(path: string): Promise<() => Promise<void>> {
+  try {
+    return await lockDatabase(path);
+  } catch (error) {
+    throw error instanceof PathInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
+  }
 }
 
-function keyBeside(databasePath: string): Buffer {
+// What looks after the schema, the keys or the anchors does one thing after the other.
+const FEW_CONNECTIONS = 2;
+
+/** Neither claims a file nor connects to a server. @throws {SettingsError} */
+export function openDatabase(
+  { database, databasePoolSize: poolSize = FEW_CONNECTIONS }: Pick<StoreSettings, 'database' | 'databasePoolSize'>,
+  clock: Pick<Clock, 'after'>,
+): Database {
+  if (database.driver === 'sqlite') return new SqliteDatabase(database.path);
+  return new ServerDatabase({
+    dialect: database.driver,
+    url: database.url,
+    poolSize,
+    clock,
+    certificates: certificatesFor(database.url),
+  });
+}
+
+function certificatesFor(url: string): string | null {
+  const path = serverAt(url)?.rootCertificate ?? null;
   try {
-    return keyFromFile(`${databasePath}.key`, !existsSync(databasePath));
+    return path === null ? null : readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code = 'failed' } = error as NodeJS.ErrnoException;
+    throw new SettingsError([`DATABASE_URL: cannot read the certificates in ${path}: ${code}`]);
+  }
+}
+
+/** @throws {SettingsError} */
+export function boxOf({ database, encryptionKey, previousEncryptionKey }: StoreSettings): SecretBox {
+  return new SecretBox(encryptionKey ?? keyBeside(database), previousEncryptionKey);
+}
+
+function keyBeside(database: DatabaseAddress): Buffer {
+  if (database.driver !== 'sqlite') throw new SettingsError(['ENCRYPTION_KEY is required with a shared database']);
+  try {
+    return keyFromFile(`${database.path}.key`, !existsSync(database.path));
   } catch (error) {
     throw error instanceof BadKeyFile ? new SettingsError([`ENCRYPTION_KEY: ${error.message}`]) : error;
   }

@@ -83,6 +83,13 @@ export class BadKeyFile extends Error {
   override name = 'BadKeyFile';
 }
 
+/** Reads the key file. @throws {BadKeyFile} when that is not what it is. */
+export function keyIn(path: string): Buffer {
+  const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64');
+  if (key.length !== KEY_BYTES) throw new BadKeyFile(`${path} does not hold ${KEY_BYTES} bytes in base64`);
+  return key;
+}
+
 /**
  * Reads the key file, or makes one of mode 0600 when there is none and none can have been in use.
  *
@@ -91,8 +98,7 @@ export class BadKeyFile extends Error {
  */
 export function keyFromFile(path: string, mayCreate: boolean): Buffer {
   if (existsSync(path)) {
-    const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64');
-    if (key.length !== KEY_BYTES) throw new BadKeyFile(`${path} does not hold ${KEY_BYTES} bytes in base64`);
+    const key = keyIn(path);
     chmodSync(path, 0o600);
     return key;
   }

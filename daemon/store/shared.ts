@@ -1,5 +1,5 @@
 import type { Settings } from '../../config/settings.js';
-import type { CacheStore, Clock, EventBus, Log, RateWindows } from '../core/ports.js';
+import type { CacheStore, Clock, EventBus, Log, Pokes, RateWindows } from '../core/ports.js';
 import { MemoryEventBus } from './memory/event-bus.js';
 import { MemoryResponseCache } from './memory/response-cache.js';
 import { type RedisAddress, redisAddressFrom } from './redis/address.js';
@@ -14,6 +14,8 @@ export interface SharedStores {
   rateWindows: RateWindows | null;
   /** Null when nothing is to be published. */
   bus: EventBus | null;
+  /** Null where no other instance can be told of anything but by the database. */
+  pokes: Pokes | null;
   close(): Promise<void>;
 }
 
@@ -25,6 +27,8 @@ export interface SharedStoresOptions {
   instanceId: string;
   /** Of 32 bytes, each for one purpose. */
   deriveKey: (purpose: string) => Buffer;
+  /** Whether other instances use the same database. */
+  isShared: boolean;
 }
 
 /**
@@ -32,33 +36,48 @@ export interface SharedStoresOptions {
  * second at most; one that is away keeps nobody from starting.
  */
 export async function openSharedStores(options: SharedStoresOptions): Promise<SharedStores> {
-  const { live, clock, log, instanceId, deriveKey } = options;
+  const { live, clock, log, instanceId, deriveKey, isShared } = options;
   const settings = live.current;
   const address = redisAddressFrom(settings);
   const isInMemory = settings.httpCacheEnabled && settings.httpCacheBackend === 'memory';
   const memory = isInMemory ? new MemoryResponseCache(live, clock) : null;
   const localBus = settings.eventBus === 'in-memory' ? new MemoryEventBus(instanceId, clock) : null;
-  if (!address) return { redis: null, cache: memory, rateWindows: null, bus: localBus, close: () => Promise.resolve() };
+  if (!address) {
+    return {
+      redis: null,
+      cache: memory,
+      rateWindows: null,
+      bus: localBus,
+      pokes: null,
+      close: () => Promise.resolve(),
+    };
+  }
 
   // Who has no Redis need not load what talks to it.
-  const [{ RedisConnection }, { RedisRateWindows }, { RedisResponseCache }] = await Promise.all([
+  const [{ RedisConnection }, { RedisPokes }, { RedisRateWindows }, { RedisResponseCache }] = await Promise.all([
     import('./redis/connection.js'),
+    import('./redis/pokes.js'),
     import('./redis/rate-windows.js'),
     import('./redis/response-cache.js'),
   ]);
   const redis = new RedisConnection({ address, clock, log });
-  const isShared = settings.httpCacheEnabled && !isInMemory;
-  const cache = isShared
+  const isCached = settings.httpCacheEnabled && !isInMemory;
+  const cache = isCached
     ? new RedisResponseCache({ connection: redis, clock, key: deriveKey('response cache') })
     : null;
   const redisBus = settings.eventBus === 'redis-streams' ? await redisBusOf(address, options) : null;
-  await Promise.all([redis.open(), redisBus?.open()]);
+  const pokes = isShared
+    ? new RedisPokes({ address, sender: redis, key: deriveKey('pokes'), instanceId, clock, log })
+    : null;
+  await Promise.all([redis.open(), redisBus?.open(), pokes?.open()]);
   return {
     redis,
     cache: cache ?? memory,
     rateWindows: new RedisRateWindows(redis, clock),
     bus: redisBus ?? localBus,
+    pokes,
     async close() {
+      pokes?.close();
       await redisBus?.close();
       await cache?.close();
       redis.close();

@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { temporaryFolder } from '../support/daemon.js';
 import type { Target } from './load.js';
-import { Failure, type Service } from './processes.js';
+import { manage, MANAGEMENT_TOKEN } from './management.js';
+import type { Service } from './processes.js';
 import type { Bench } from './run.js';
 
 const COMMAND = join(import.meta.dirname, '../../cli/main.js');
-const MANAGEMENT_TOKEN = 'management-token-of-the-benchmark';
 
 /** Nobody keeps a record of requests but the counts. */
 export const NO_RECORDS = {
@@ -30,22 +30,15 @@ export async function startDaemon(
 ): Promise<Daemon> {
   const service = await spawnDaemon(bench, upstreamUrl, join(temporaryFolder(), 'llmp.db'), settings);
   const { url } = service;
-
-  async function create<T>(path: string, body: object): Promise<T> {
-    const response = await fetch(url + path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    if (response.status !== 201) throw new Failure(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  }
-  const project = await create<WireProject>('/manage/projects', { name: 'bench', api_key: 'sk-upstream-of-the-bench' });
+  const project = await manage<WireProject>(url, 'POST', '/manage/projects', {
+    name: 'bench',
+    api_key: 'sk-upstream-of-the-bench',
+  });
   return {
     ...service,
     async targetWithToken(maxRequests) {
       const fields = { project_id: project.id, max_requests: maxRequests };
-      const { token } = await create<WireTokenCreated>('/manage/tokens', fields);
+      const { token } = await manage<WireTokenCreated>(url, 'POST', '/manage/tokens', fields);
       return { url, headers: { authorization: `Bearer ${token}` } };
     },
   };

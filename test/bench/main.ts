@@ -21,8 +21,10 @@ import { capped } from './profiles/capped.js';
 import { latency } from './profiles/latency.js';
 import { limits } from './profiles/limits.js';
 import { memory } from './profiles/memory.js';
+import { propagation } from './profiles/propagation.js';
 import { redisFrozen } from './profiles/redis-frozen.js';
 import { scale } from './profiles/scale.js';
+import { scalePostgres } from './profiles/scale-postgres.js';
 import { startup } from './profiles/startup.js';
 import { streams } from './profiles/streams.js';
 import { throughput } from './profiles/throughput.js';
@@ -42,6 +44,8 @@ const PROFILES: Record<string, Profile> = {
   scale,
   usage,
   audit,
+  propagation,
+  'scale-postgres': scalePostgres,
 };
 
 async function main(processes: Processes): Promise<void> {

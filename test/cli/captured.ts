@@ -1,4 +1,5 @@
 /** The real command line, run in this process with streams and an environment of the test's own. */
+import { spawn } from 'node:child_process';
 import { PassThrough, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../cli/program.js';
@@ -54,6 +55,8 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     pause: situation.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined)),
     program: 'llmp',
     interrupted: () => situation.interrupted ?? Promise.resolve(),
+    onSignal: () => undefined,
+    spawn: (file, args, childEnv) => spawn(file, args, { env: childEnv, stdio: 'ignore' }),
   };
   const argv = typeof args === 'string' ? args.split(' ') : args;
   const exitCode = await run(argv, shell);

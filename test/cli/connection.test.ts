@@ -124,7 +124,7 @@ describe('the connection to the daemon', () => {
       }
     });
 
-    it('is refused with a password in it, which is not repeated', async () => {
+    it('Q11 is refused with a password in it, which is not repeated', async () => {
       const password = canary('password');
       for (const server of [`http://admin:${password}@127.0.0.1:8080`, `admin:${password}@127.0.0.1:8080`]) {
         const { exitCode, err } = await llmp(['token', 'list', '--server', server], { env });
@@ -141,7 +141,7 @@ describe('the connection to the daemon', () => {
       });
     }
 
-    it('gets a warning when the management token would cross a network in clear text', async () => {
+    it('Q11 gets a warning when the management token would cross a network in clear text', async () => {
       const away = await llmp('token list --server http://llmp.invalid:1 --timeout 100ms', { env });
       expect(away.err).to.contain('warning: the management token goes to http://llmp.invalid:1 in clear text');
       expect((await llmp('token list', { env })).err).not.to.contain('clear text');
@@ -161,7 +161,7 @@ describe('the connection to the daemon', () => {
       [500, 'internal', 8],
       [503, 'unavailable', 8],
     ] as const) {
-      it(`${status} ${code} is exit ${exitCode}`, async () => {
+      it(`Q06 ${status} ${code} is exit ${exitCode}`, async () => {
         daemon.answer = refuse(status, code, 'because of this');
         const answer = await llmp('token list', { env });
         expect(answer.exitCode).to.equal(exitCode);
@@ -174,7 +174,7 @@ describe('the connection to the daemon', () => {
       expect((await llmp('token list', { env })).err).to.contain('in 7 s');
     });
 
-    it('nobody listening is exit 6, with what to do', async () => {
+    it('Q06 nobody listening is exit 6, with what to do', async () => {
       await daemon.stop();
       const { exitCode, err } = await llmp('token list', { env });
       expect(exitCode).to.equal(6);
@@ -182,7 +182,7 @@ describe('the connection to the daemon', () => {
       expect(err).to.contain('llmp daemon');
     });
 
-    it('no answer within --timeout is exit 6', async () => {
+    it('Q06 no answer within --timeout is exit 6', async () => {
       daemon.answer = () => undefined;
       const { exitCode, err } = await llmp('token list --timeout 50ms', { env });
       expect(exitCode).to.equal(6);

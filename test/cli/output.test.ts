@@ -149,7 +149,7 @@ describe('the output', () => {
       expect((await listing([token()], '-oid')).out).to.equal(`${token().id}\n`);
     });
 
-    it('csv has a title line and quotes by RFC 4180', async () => {
+    it('Q02 csv has a title line and quotes by RFC 4180', async () => {
       const { out } = await listing([token({ name: 'a "b", c' })], '--output=csv');
       const [title, row] = out.split('\r\n');
       expect(title).to.match(/^id,name,project_id,state,/);
@@ -157,7 +157,7 @@ describe('the output', () => {
     });
 
     for (const formula of ['=1+1', '+1', '-1', '@SUM(A1)']) {
-      it(`csv makes text of ${formula}`, async () => {
+      it(`Q02 csv makes text of ${formula}`, async () => {
         expect((await listing([token({ name: formula })], '-o csv')).out).to.contain(`,'${formula},`);
       });
     }
@@ -181,7 +181,7 @@ describe('the output', () => {
       ['json', {}],
       ['jsonl', {}],
     ] as const) {
-      it(`are shown as escapes in ${format}${'terminal' in situation ? ' on a terminal' : ''}`, async () => {
+      it(`Q01 are shown as escapes in ${format}${'terminal' in situation ? ' on a terminal' : ''}`, async () => {
         const { out } = await listing([token({ name: HOSTILE })], `-o ${format} --no-color`, situation);
         expect(out.replaceAll('\r\n', '\n')).not.to.match(RAW);
         expect(out).to.match(format.startsWith('json') ? /\\u001b\[2J/ : /\\x1b\[2J/);
@@ -189,12 +189,12 @@ describe('the output', () => {
       });
     }
 
-    it('survive JSON unharmed', async () => {
+    it('Q01 survive JSON unharmed', async () => {
       const { out } = await listing([token({ name: HOSTILE })], '--json');
       expect((JSON.parse(out) as WireToken[])[0]?.name).to.equal(HOSTILE);
     });
 
-    it('are shown as escapes in messages', async () => {
+    it('Q01 are shown as escapes in messages', async () => {
       daemon.answer = refuse(400, 'invalid_request', HOSTILE);
       const { err } = await llmp('token list', { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN } });
       expect(err).not.to.match(RAW);
@@ -203,7 +203,7 @@ describe('the output', () => {
   });
 
   describe('errors', () => {
-    it('are an object on stderr with -o json, and stdout stays empty', async () => {
+    it('Q03 are an object on stderr with -o json, and stdout stays empty', async () => {
       daemon.answer = refuse(404, 'not_found', 'token not found');
       const { exitCode, out, err } = await llmp(`token get ${token().id} -o json`, {
         env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN },
@@ -217,7 +217,7 @@ describe('the output', () => {
       });
     });
 
-    it('are an object as well when the command line was wrong', async () => {
+    it('Q03 are an object as well when the command line was wrong', async () => {
       const { err } = await llmp('token list --json --nonsense');
       expect(JSON.parse(err)).to.include({ code: 'usage', exit_code: 2 });
     });

@@ -1,32 +1,10 @@
 import { expect } from 'chai';
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { ended, start } from './processes.js';
 import { answerJson, type StandIn, startStandIn } from './stand-in.js';
-
-const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
-
-type Child = ChildProcessByStdio<null, Readable, Readable>;
-
-function start(args: string[], env: NodeJS.ProcessEnv = {}): Child {
-  return spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-}
-
-async function ended(child: Child): Promise<{ exitCode: number; out: string; err: string }> {
-  const [out, err, [exitCode]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close') as Promise<[number]>,
-  ]);
-  return { exitCode, out, err };
-}
 
 describe('the process', () => {
   let daemon: StandIn;
@@ -43,7 +21,7 @@ describe('the process', () => {
       answerJson(res, 200, [{ id: 'one' }]);
     };
     const listed = await ended(start(['project', 'list', '-o', 'id'], env));
-    expect(listed).to.deep.equal({ exitCode: 0, out: 'one\n', err: '' });
+    expect(listed).to.include({ exitCode: 0, out: 'one\n', err: '' });
     const refused = await ended(start(['project', 'lst'], env));
     expect(refused.exitCode).to.equal(2);
     expect(refused.out).to.equal('');

@@ -65,20 +65,20 @@ describe('llmp token, against a daemon', () => {
       expect((await here('token generate --duration 720')).err).not.to.contain('warning');
     });
 
-    it('prints the secret and nothing else with -q', async () => {
+    it('Q05 prints the secret and nothing else with -q', async () => {
       await daemon.createProject();
       const { out, err } = await here('token generate -q --duration 1000');
       expect(out).to.match(/^sk-wt-[0-9A-Za-z]{49}\n$/);
       expect(err).to.equal('');
     });
 
-    it('prints a line for a shell with --env', async () => {
+    it('Q04 prints a line for a shell with --env', async () => {
       await daemon.createProject();
       const { out } = await here('token generate --env OPENAI_API_KEY');
       expect(out).to.match(/^export OPENAI_API_KEY='sk-wt-[0-9A-Za-z]{49}'\n$/);
     });
 
-    it('refuses a --env that is not the name of a variable', async () => {
+    it('Q04 refuses a --env that is not the name of a variable', async () => {
       const { exitCode, err } = await here(['token', 'generate', '--env', 'A=1;rm']);
       expect(exitCode).to.equal(2);
       expect(err).to.contain('--env must be the name of a variable');

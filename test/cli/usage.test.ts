@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { EXIT } from '../../cli/failure.js';
+import { wholeTree } from '../../cli/tree.js';
 import { llmp } from './captured.js';
 import { canary } from '../support/canaries.js';
 
@@ -33,6 +35,7 @@ describe('the command line', () => {
           'cache',
           'config',
           'migrate',
+          'run',
           'help',
           'version',
         ]) {
@@ -55,8 +58,49 @@ describe('the command line', () => {
       }
     });
 
-    it('exits 2 for a topic that is none', async () => {
-      expect((await llmp('help tokens')).exitCode).to.equal(2);
+    it('shows examples before options, and then where to read on', async () => {
+      const { out } = await llmp('help token list');
+      const [examples, own, more] = ['Examples:', '--project-id <ID>', 'llmp man token'].map((it) => out.indexOf(it));
+      expect(examples).to.be.greaterThan(0).and.below(own!);
+      expect(own).to.be.below(more!);
+    });
+
+    it('keeps within the width of the terminal', async () => {
+      for (const args of ['help', 'help token generate', 'help formatting']) {
+        const { out } = await llmp(args, { terminal: 60 });
+        const long = out.split('\n').filter((line) => line.length > 60 && !line.startsWith('  llmp '));
+        expect(long, args).to.be.empty;
+      }
+    });
+
+    it('has topics, which it lists', async () => {
+      const { out } = await llmp('help');
+      for (const topic of ['environment', 'formatting', 'exit-codes', 'tokens', 'security']) {
+        expect(out).to.contain(`\n  help ${topic} `);
+        const { exitCode, out: text } = await llmp(`help ${topic}`);
+        expect(exitCode).to.equal(0);
+        expect(text.split('\n').length).to.be.greaterThan(5);
+      }
+    });
+
+    it('has every exit code in its topic', async () => {
+      const { out } = await llmp('help exit-codes');
+      const named = [...out.matchAll(/^ {2}(\d+) +[A-Z]/gm)].map(([, code]) => Number(code));
+      expect(named).to.deep.equal(Object.values(EXIT));
+    });
+
+    it('has examples of the command that they explain', async () => {
+      for (const { path, command } of (await wholeTree()).commands) {
+        for (const [line] of command.examples) {
+          expect(line).to.contain(path.join(' '));
+        }
+      }
+    });
+
+    it('exits 2 for a topic that is none, and says what was meant', async () => {
+      expect(await llmp('help exit-code')).to.include({ exitCode: 2, out: '' });
+      expect((await llmp('help exit-code')).err).to.contain('Did you mean exit-codes?');
+      expect((await llmp('help token generat')).err).to.contain('Did you mean generate?');
     });
   });
 
@@ -69,6 +113,29 @@ describe('the command line', () => {
 
     it('in an option gets the nearest one', async () => {
       expect((await llmp('token list --active-onl')).err).to.contain('Did you mean --active-only?');
+    });
+
+    it('gets the nearest one under other words, of aliases, global options and values as well', async () => {
+      for (const [args, meant] of [
+        ['manage tokn list', 'token'],
+        ['srve', 'serve'],
+        ['token list --outptu json', '--output'],
+        ['token list --state actve', 'active'],
+        ['token list -o jsno', 'json'],
+        ['token create', 'generate'],
+        ['generate', 'token generate'],
+        ['whois', 'token whois'],
+      ] as const) {
+        const { exitCode, err } = await llmp(args);
+        expect({ args, exitCode }).to.deep.equal({ args, exitCode: 2 });
+        expect(err, args).to.contain(`Did you mean ${meant}?`);
+      }
+    });
+
+    it('that is like nothing gets no suggestion', async () => {
+      for (const args of ['zzzzzzzz', 'token list --zzzzzz', 'token list --state zzzzz']) {
+        expect((await llmp(args)).err, args).not.to.contain('Did you mean');
+      }
     });
 
     it('in an option does not repeat its value, which may be a secret', async () => {

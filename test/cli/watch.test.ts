@@ -24,7 +24,7 @@ function screenOf(written: string, columns: number): string[] {
   return rows;
 }
 
-describe('llmp status --watch', () => {
+describe('what is watched', () => {
   let running: Running | null = null;
   let next: () => void = () => undefined;
   let pauses: number[] = [];
@@ -46,9 +46,10 @@ describe('llmp status --watch', () => {
     });
   const shown = (times: number) => eventually(`it is shown ${times} times`, () => pauses.length === times);
 
-  async function watch(url: string, args = '', situation: Situation = {}): Promise<Running> {
+  const watch = (url: string, args = '', situation?: Situation) => watchBy(`status --watch${args}`, url, situation);
+  async function watchBy(line: string, url: string, situation: Situation = {}): Promise<Running> {
     const env = { LLMP_SERVER: url, MANAGEMENT_TOKEN, LANG: 'C.UTF-8', NO_COLOR: '1' };
-    running = new Running(url, `status --watch${args}`, { pause, env, ...situation });
+    running = new Running(url, line, { pause, env, ...situation });
     await shown(1);
     return running;
   }
@@ -63,7 +64,7 @@ describe('llmp status --watch', () => {
       .slice(0, -1)
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  describe('of a daemon', () => {
+  describe('by llmp status --watch, of a daemon', () => {
     let daemon: TestDaemon;
 
     beforeEach(async () => {
@@ -119,7 +120,7 @@ describe('llmp status --watch', () => {
     });
   });
 
-  describe('of one that fails', () => {
+  describe('by llmp status --watch, of one that fails', () => {
     let daemon: StandIn;
     const answerWell: StandIn['answer'] = (req, res) => {
       if (req.url?.startsWith('/manage')) refuse(503, 'unavailable', 'temporarily unavailable')(req, res);
@@ -218,5 +219,57 @@ describe('llmp status --watch', () => {
         await left;
       });
     }
+  });
+
+  describe('by llmp token list --watch', () => {
+    let daemon: TestDaemon;
+    let projectId: string;
+
+    beforeEach(async () => {
+      daemon = await startDaemon();
+      projectId = (await daemon.createProject()).id;
+    });
+    afterEach(() => daemon.stop());
+
+    it('is the list in the same place of a terminal, as much of it as there is room for', async () => {
+      const first = await daemon.createToken(projectId, { name: 'first' });
+      const watching = await watchBy('token list --watch --sort created_at', daemon.url, { terminal: 120 });
+      const screen = () => screenOf(watching.out, 120);
+      expect(screen().join('\n'))
+        .to.match(/first .*● active/)
+        .and.to.contain('1 of 1');
+      await daemon.manage('PATCH', `/manage/tokens/${first.id}`, { is_active: false });
+      daemon.clock.advance(1);
+      for (let n = 0; n < 30; n++) await daemon.createToken(projectId);
+      await refresh();
+      expect(screen().join('\n'))
+        .to.match(/first .*✗ revoked/)
+        .and.to.contain('18 of 31');
+      expect(screen().length).to.be.below(24);
+      expect((await watching.press()).exitCode).to.equal(130);
+    });
+
+    it('is elsewhere a line for each token that is new or has changed', async () => {
+      const first = await daemon.createToken(projectId, { name: 'first' });
+      const watching = await watchBy('token list --watch', daemon.url);
+      await refresh();
+      await daemon.manage('PATCH', `/manage/tokens/${first.id}`, { is_active: false });
+      await daemon.createToken(projectId, { name: 'second' });
+      await refresh();
+      const lines = linesOf(watching).map(({ name, state }) => `${String(name)} ${String(state)}`);
+      expect(lines[0]).to.equal('first active');
+      expect(lines.slice(1).sort()).to.deep.equal(['first revoked', 'second active']);
+    });
+
+    it('stays on the screen while the daemon is away, with what is wrong below it', async () => {
+      await daemon.createToken(projectId, { name: 'first' });
+      const watching = await watchBy('token list --watch', daemon.url, { terminal: 120 });
+      await daemon.stop();
+      await refresh();
+      const screen = screenOf(watching.out, 120).join('\n');
+      expect(screen)
+        .to.match(/first .*● active/)
+        .and.to.match(/\nllmp: cannot reach the daemon/);
+    });
   });
 });

@@ -88,7 +88,7 @@ describe('I: the process', function () {
     const password = canary('password');
     const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: `postgres://llmp:${password}@db/llmp` });
     expect(await exit).to.equal(78);
-    expect(printed.stderr).to.include('DATABASE_URL').and.to.include('db/llmp');
+    expect(printed.stderr).to.include('DATABASE_URL').and.to.include('set DB_DRIVER=postgres');
     expect(secretsIn(printed.stdout + printed.stderr)).to.deep.equal([]);
   });
 

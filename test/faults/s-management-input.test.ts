@@ -462,18 +462,19 @@ describe('S: what the management API is sent', () => {
       await refused(ask(`GET ${path.replace('1000', '1001')}`), 400, 'invalid_request');
       let next: string | undefined = path;
       const seen = new Set<string>();
-      const statements = new Set<number>();
+      let most = 0;
       while (next !== undefined) {
         const before = database.statements;
         const answer: RawAnswer = await stage.ask(ask(`GET ${next}`));
-        statements.add(database.statements - before);
+        most = Math.max(most, database.statements - before);
         expect(answer.header('x-total-count')).to.equal(String(MANY));
         expect(answer.body.length, 'bytes of a page').to.be.below(600 * 1000);
         for (const { id } of rows(answer)) seen.add(id);
         next = /^<([^>]+)>; rel="next"$/.exec(answer.header('link') ?? '')?.[1];
       }
       expect(seen.size).to.equal(MANY);
-      expect([...statements], 'statements for a page').to.have.lengthOf(1);
+      // The total and the page; the total of so many may be known already.
+      expect(most, 'statements for a page').to.equal(2);
     });
 
     it('S10 without a limit are 100', async () => {

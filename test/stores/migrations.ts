@@ -25,7 +25,7 @@ async function schemaOf({ sequelize }: Database): Promise<unknown> {
   return Object.fromEntries(described);
 }
 
-const up = (database: Database) => new Migrator(database.sequelize, '0.1.0').up();
+const up = (database: Database) => new Migrator(database, '0.1.0').up();
 
 /** Has the statement of that number, and all behind it, fail: as if the process were gone. @returns how many there were. */
 function dieAt(statement: number, { sequelize }: Database): { readonly statements: number } {

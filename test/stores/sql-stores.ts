@@ -5,6 +5,7 @@ import { auditRecord, type Caller } from '../../daemon/core/audit.js';
 import {
   type AuditFilter,
   type ChangeTransaction,
+  InstanceBuried,
   type NewProject,
   type NewToken,
   type Position,
@@ -18,11 +19,13 @@ import {
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
 import type { Database } from '../../daemon/store/sql/database.js';
+import { SqlNeighbourhood } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
 import { Migrator } from '../../migrations/migrator.js';
+import { eventually } from '../support/eventually.js';
 
 const NOW = Date.UTC(2026, 5, 1, 12);
 const HOUR = 3_600_000;
@@ -35,15 +38,17 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
   let other: Database;
   let records: SqlRecords;
   let ledger: SqlLedger;
+  let neighbourhood: SqlNeighbourhood;
   let usage: SqlUsage;
 
   before(async () => {
     const { database: opened, again } = await openDatabase();
     database = opened;
     other = again();
-    await new Migrator(database.sequelize, '0.1.0', () => NOW).up();
+    await new Migrator(database, '0.1.0', () => NOW).up();
     records = new SqlRecords(database, box);
-    ledger = new SqlLedger(database);
+    ledger = new SqlLedger(database, { isShared: true });
+    neighbourhood = new SqlNeighbourhood(database);
     usage = new SqlUsage(database);
   });
   after(async () => {
@@ -288,14 +293,17 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const instanceId = await instance();
       const take = async (seq: number, units: number) =>
         (await ledger.commit({ instanceId, seq, nowMs: NOW, rows: [row(id, { take: units })] })).get(id);
-      expect(await take(1, 4)).to.deep.equal({ granted: 4, left: 6 });
-      expect(await take(2, 8)).to.deep.equal({ granted: 6, left: 0 });
-      expect(await take(3, 1)).to.deep.equal({ granted: 0, left: 0 });
+      expect(await take(1, 4)).to.deep.equal({ granted: 4, left: 6, isHeldElsewhere: false });
+      expect(await take(2, 8)).to.deep.equal({ granted: 6, left: 0, isHeldElsewhere: false });
+      expect(await take(3, 1)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: false });
     });
 
     it('are never taken beyond the cap by many at once', async () => {
       const { id } = await aToken({ maxRequests: 30 });
-      const ledgers = [ledger, new SqlLedger(database.dialect.name === 'sqlite' ? database : other)];
+      const ledgers = [
+        ledger,
+        new SqlLedger(database.dialect.name === 'sqlite' ? database : other, { isShared: true }),
+      ];
       const granted = await Promise.all(
         Array.from({ length: 20 }, async (_, i) => {
           const instanceId = await instance();
@@ -329,12 +337,12 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const tick = { instanceId, seq: 1, nowMs: NOW, rows: [row(id, { uses: 1 })] };
       await ledger.commit(tick);
       expect(await failureOf(ledger.commit(tick))).to.be.instanceOf(StoreUnavailable);
-      expect(await failureOf(ledger.commit({ ...tick, seq: 3 }))).to.be.instanceOf(StoreUnavailable);
+      expect(await failureOf(ledger.commit({ ...tick, seq: 3 }))).to.be.instanceOf(InstanceBuried);
       expect(await ledger.lastSeq(instanceId)).to.equal(1);
       expect((await countsOf(id))[0]).to.equal(1);
     });
 
-    it('may be the same as before: a row that an UPDATE finds counts, whether or not it looks different then', async () => {
+    it('F05 may be the same as before: a row that an UPDATE finds counts, whether or not it looks different then', async () => {
       const { id } = await aToken();
       const sql = 'UPDATE tokens SET is_active = $yes WHERE id = $id';
       expect(await database.transact((tx) => tx.execute(sql, { yes: true, id }))).to.equal(1);
@@ -347,7 +355,144 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
       await ledger.retire(instanceId);
       expect((await countsOf(id)).slice(0, 2)).to.deep.equal([4, 4]);
-      expect(await failureOf(ledger.lastSeq(instanceId))).to.be.instanceOf(StoreUnavailable);
+      expect(await failureOf(ledger.lastSeq(instanceId))).to.be.instanceOf(InstanceBuried);
+    });
+
+    it('that others hold are asked for, and may be taken once they are given back', async () => {
+      const { id } = await aToken({ maxRequests: 2 });
+      const [one, two] = [await instance(), await instance()];
+      const tick = (instanceId: string, seq: number, more: Partial<TickRow>) =>
+        ledger.commit({ instanceId, seq, nowMs: NOW, rows: [row(id, more)] });
+      await tick(one, 1, { take: 2 });
+      const refused = await tick(two, 1, { take: 1 });
+      expect(refused.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: true });
+      expect((await neighbourhood.standing(one, NOW)).wanted).to.deep.equal([id]);
+      expect((await neighbourhood.standing(two, NOW)).wanted).to.deep.equal([]);
+      await tick(one, 2, { uses: 1, leased: true, giveBack: 1 });
+      expect((await neighbourhood.standing(one, NOW)).wanted).to.deep.equal([]);
+      expect((await tick(two, 2, { take: 1 })).get(id)?.granted).to.equal(1);
+      await tick(two, 3, { uses: 1, leased: true });
+      const exhausted = await tick(one, 3, { take: 1 });
+      expect(exhausted.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: false });
+    });
+
+    it('that are given back while somebody asks for them are theirs', async () => {
+      if (database.dialect.name === 'sqlite') return; // It has one writer.
+      const { id } = await aToken({ maxRequests: 1 });
+      const [one, two] = [await instance(), await instance()];
+      await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })] });
+      let release: () => void = () => undefined;
+      const held = new Promise<void>((resolve) => (release = resolve));
+      let changed: () => void = () => undefined;
+      const isChanged = new Promise<void>((resolve) => (changed = resolve));
+      const givingBack = other.transact(async (tx) => {
+        await tx.execute('UPDATE tokens SET reserved = reserved - 1 WHERE id = $id', { id });
+        await tx.execute('DELETE FROM leases WHERE token_id = $id AND instance_id = $one', { id, one });
+        changed();
+        await held;
+      });
+      await isChanged;
+      const asked = ledger.commit({ instanceId: two, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })] });
+      await eventually('it waits for the row', async () => {
+        const [waiting] = await database.select<{ n: number | string }>(
+          database.dialect.name === 'postgres'
+            ? "SELECT COUNT(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%tokens%'"
+            : "SELECT COUNT(*) AS n FROM information_schema.processlist WHERE info LIKE 'UPDATE tokens SET request_count%'",
+        );
+        return Number(waiting?.n) > 0;
+      });
+      release();
+      await givingBack;
+      expect((await asked).get(id)?.granted).to.equal(1);
+    });
+
+    it('are told of by token, those drawn and not settled included', async () => {
+      const { id } = await aToken({ maxRequests: 100 });
+      const instanceId = await instance();
+      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      expect([...(await ledger.held(instanceId, [id, randomUUID()]))]).to.deep.equal([[id, 4]]);
+      expect((await ledger.held(await instance(), [id])).size).to.equal(0);
+    });
+  });
+
+  describe('instances', () => {
+    const row = (tokenId: string, more: Partial<TickRow>): TickRow => ({
+      ...{ tokenId, uses: 0, hits: 0, lastUsedAtMs: NOW, leased: false, take: 0, giveBack: 0 },
+      ...more,
+    });
+    const countsOf = async (id: string) => {
+      const [counts] = await database.select<Record<string, number | string>>(
+        'SELECT request_count, reserved FROM tokens WHERE id = $id',
+        { id },
+      );
+      return Object.values(counts ?? {}).map(Number);
+    };
+    /** As if nothing had been heard of it for so long. */
+    const silence = (id: string, ms: number) =>
+      database.transact((tx) =>
+        tx.execute('UPDATE instances SET heartbeat_at = heartbeat_at - $ms WHERE id = $id', { id, ms }),
+      );
+    const enrolled = async () => {
+      const id = randomUUID();
+      await ledger.enrol(id, NOW);
+      return id;
+    };
+
+    it('that are silent for half a minute are ended, once, and what they held counts as used', async () => {
+      const { id } = await aToken({ maxRequests: 10 });
+      const [dead, living] = [await enrolled(), await enrolled()];
+      await ledger.commit({ instanceId: dead, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await neighbourhood.buryDead(living, NOW); // Whoever was left over.
+      await silence(dead, 29_000);
+      expect(await neighbourhood.buryDead(living, NOW)).to.equal(0);
+      await silence(dead, 2_000);
+      expect(await neighbourhood.buryDead(living, NOW)).to.equal(1);
+      expect(await neighbourhood.buryDead(living, NOW)).to.equal(0);
+      expect(await countsOf(id)).to.deep.equal([4, 4]);
+    });
+
+    it('that say that they live are left alone', async () => {
+      const [one, other] = [await enrolled(), await enrolled()];
+      await silence(one, 31_000);
+      await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [] });
+      expect(await neighbourhood.buryDead(other, NOW)).to.equal(0);
+    });
+
+    it('that were ended and live find out, settle nothing that was leased, and go on from their last tick', async () => {
+      const { id } = await aToken({ maxRequests: 10 });
+      const [buried, living] = [await enrolled(), await enrolled()];
+      await ledger.commit({ instanceId: buried, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await silence(buried, 31_000);
+      await neighbourhood.buryDead(living, NOW);
+      const late = { instanceId: buried, seq: 2, nowMs: NOW, rows: [row(id, { uses: 2, leased: true })] };
+      for (const failure of [await failureOf(ledger.commit(late)), await failureOf(ledger.lastSeq(buried))]) {
+        expect(failure).to.be.instanceOf(InstanceBuried);
+      }
+      expect(await countsOf(id)).to.deep.equal([4, 4]);
+      expect(await ledger.rejoin(buried, NOW)).to.equal(1);
+      expect(await ledger.rejoin(buried, NOW)).to.equal(1);
+      await ledger.commit({ instanceId: buried, seq: 2, nowMs: NOW, rows: [row(id, { take: 1 })] });
+      expect(await countsOf(id)).to.deep.equal([4, 5]);
+    });
+
+    it('hear of changes by their numbers, in order', async () => {
+      const { seq } = await neighbourhood.standing('nobody', NOW);
+      const change = { kind: 'token.revoked', projectId: 'p', tokenId: 't' } as const;
+      const purge = { kind: 'cache.purged', projectId: null, tokenId: null } as const;
+      const caller = { ...CALLER };
+      await records.change(async (tx) => {
+        await tx.record(auditRecord({ action: 'token.revoke' }, caller, 'success', NOW), change);
+        await tx.record(auditRecord({ action: 'token.revoke' }, caller, 'denied', NOW));
+        await tx.record(auditRecord({ action: 'cache.purge' }, caller, 'success', NOW + 1), purge);
+      });
+      expect((await neighbourhood.standing('nobody', NOW)).seq).to.equal(seq + 3);
+      expect(await neighbourhood.changesAfter(seq, 10)).to.deep.equal([
+        { ...change, seq: seq + 1, timeMs: NOW },
+        { ...purge, seq: seq + 3, timeMs: NOW + 1 },
+      ]);
+      expect(await neighbourhood.changesAfter(seq, 1)).to.have.lengthOf(1);
+      await neighbourhood.forgetChangesBefore(NOW + 1);
+      expect((await neighbourhood.changesAfter(seq, 10)).map((each) => each.seq)).to.deep.equal([seq + 3]);
     });
   });
 
@@ -425,6 +570,18 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       ...more,
     });
 
+    it('is taken from an instance that had none for so long that its last flush was forgotten', async () => {
+      const flush = (instanceId: string, seq: number, nowMs: number) =>
+        usage.add({ instanceId, seq, nowMs, rows: [useRow(hour(-50), { tokenId: 'rare' })] });
+      const rare = randomUUID();
+      await flush(rare, 1, NOW);
+      await flush(randomUUID(), 1, NOW + 25 * HOUR);
+      expect(await usage.lastFlush(rare)).to.equal(0);
+      await flush(rare, 2, NOW + 26 * HOUR);
+      expect(await failureOf(flush(rare, 2, NOW + 26 * HOUR))).to.be.instanceOf(StoreUnavailable);
+      expect(await usage.lastFlush(rare)).to.equal(2);
+    });
+
     it('is added to what is there, once for each flush, and summed up', async () => {
       const instanceId = randomUUID();
       const rows = [useRow(hour(0)), useRow(hour(1)), useRow(hour(1), { outcome: 'refused', requests: 4 })];
@@ -466,7 +623,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
 
   describe('migrations', () => {
     it('are done once, by whoever comes first', async () => {
-      const up = (on: Database) => new Migrator(on.sequelize, '0.1.0', () => NOW).up();
+      const up = (on: Database) => new Migrator(on, '0.1.0', () => NOW).up();
       const [one, two] = await Promise.all([up(database), up(other)]);
       expect(one).to.deep.equal(two);
       expect(one.pending).to.deep.equal([]);

@@ -28,8 +28,11 @@ export async function copied(daemon: TestDaemon, path = changesFile(daemon)): Pr
 }
 
 export async function allCopied({ daemon }: TestDaemon): Promise<void> {
-  const last = await daemon.stores.records.lastRecord();
-  await eventually('all records are copied', () => daemon.auditFiles.changes?.seq === last);
+  // A refusal may be recorded after it was answered, while this waits.
+  await eventually(
+    'all records are copied',
+    async () => daemon.auditFiles.changes?.seq === (await daemon.stores.records.lastRecord()),
+  );
 }
 
 /** Lets what happens in real time, such as a call to the file system, happen while time is moved on. */

@@ -1,12 +1,13 @@
 /** Database servers of the tests' own, on free ports and in folders of their own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
 import { eventually } from './eventually.js';
+import type { Certificate } from './certificates.js';
 import { freePort } from './redis.js';
 
 export type ServerKind = 'postgres' | 'mysql';
@@ -40,10 +41,13 @@ export class DatabaseServer {
   private constructor(
     readonly kind: ServerKind,
     readonly port: number,
+    /** From when it begins. */
+    public certificate: Certificate | null,
   ) {}
 
-  static async start(kind: ServerKind): Promise<DatabaseServer> {
-    const server = new DatabaseServer(kind, await freePort());
+  /** @param certificate with one it speaks TLS to whoever wants it. */
+  static async start(kind: ServerKind, certificate: Certificate | null = null): Promise<DatabaseServer> {
+    const server = new DatabaseServer(kind, await freePort(), certificate);
     server.#prepare();
     await server.begin();
     return server;
@@ -80,6 +84,24 @@ export class DatabaseServer {
     return ['setpriv', ['--pdeathsig', 'KILL', ...user, command, ...args]];
   }
 
+  /** Of its unix socket, as DATABASE_URL has it. */
+  socketUrl(database: string): string {
+    return this.kind === 'postgres'
+      ? `postgres://llmp@:${this.port}/${database}?host=${this.#dir}`
+      : `mysql://root@/${database}?socket=${join(this.#dir, 'socket')}`;
+  }
+
+  #tlsOptions(): string[] {
+    if (!this.certificate) return [];
+    const [cert, key] = [join(this.#dir, 'cert.pem'), join(this.#dir, 'key.pem')];
+    writeFileSync(cert, this.certificate.cert, { mode: 0o600 });
+    writeFileSync(key, this.certificate.key, { mode: 0o600 });
+    if (isRoot) spawnSync('chown', [this.#user, cert, key]);
+    return this.kind === 'postgres'
+      ? ['-c', 'ssl=on', '-c', `ssl_cert_file=${cert}`, '-c', `ssl_key_file=${key}`]
+      : [`--ssl-cert=${cert}`, `--ssl-key=${key}`];
+  }
+
   /** Starts it, or starts it again with what it had. */
   async begin(): Promise<void> {
     const port = String(this.port);
@@ -95,7 +117,7 @@ export class DatabaseServer {
             `--socket=${join(this.#dir, 'socket')}`,
             '--innodb-flush-log-at-trx-commit=0',
           ];
-    this.#process = spawn(...this.#asUser(command, args), { stdio: 'ignore' });
+    this.#process = spawn(...this.#asUser(command, [...args, ...this.#tlsOptions()]), { stdio: 'ignore' });
     await once(this.#process, 'spawn');
     await eventually(`${this.kind} listens`, () => this.#listens(), 30_000);
   }
@@ -136,9 +158,34 @@ export class DatabaseServer {
       : `mysql://root@127.0.0.1:${this.port}/${database}`;
   }
 
+  /** As if the machine stood still: connections stay, nothing answers. */
+  freeze(): void {
+    this.#signal('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#signal('SIGCONT');
+  }
+
+  /** Each connection to PostgreSQL has a process of its own. */
+  #signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    const pid = this.#process?.pid;
+    if (pid === undefined) return;
+    process.kill(pid, name); // First, so that it has no more of them.
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    for (const child of children.split(' ').filter(Boolean)) {
+      try {
+        process.kill(Number(child), name);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error; // It has ended meanwhile.
+      }
+    }
+  }
+
   async stop(): Promise<void> {
     const server = this.#process;
     if (!server) return;
+    this.resume();
     this.#process = null;
     // For PostgreSQL: without waiting for those who are connected.
     server.kill(this.kind === 'postgres' ? 'SIGINT' : 'SIGTERM');

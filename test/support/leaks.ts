@@ -36,6 +36,7 @@ const EXEMPTIONS: readonly Exemption[] = [
   { sink: /^(?:command line|stdout) of bash$/, secrets: ['token'], because: 'what the demo printed is pasted' },
   { sink: /^forwarded answer /, secrets: ['token', 'client'], because: 'a provider may repeat what its client sent' },
   { sink: /^file (?:llmp\.env|token|management-token)$/, secrets: ['management'], because: 'a setting in a file' },
+  { sink: /^file (?:database-url|redis-password)$/, secrets: ['password'], because: 'a setting in a file' },
   { sink: /^file dispatcher-key$/, secrets: ['dispatcher'], because: 'a setting in a file' },
   { sink: /^file key\.txt$/, secrets: ['upstream'], because: 'a key for the command line' },
   { sink: /^file token\.txt$/, secrets: ['token'], because: 'where `token generate --out` is to put it' },

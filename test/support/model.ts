@@ -1,7 +1,10 @@
 /**
  * A model of admission for random histories. It drives the shipped core on the shipped SQLite store, decides which of
- * the database calls under way goes on next (so that every order of them can happen), kills the instance between
+ * the database calls under way goes on next (so that every order of them can happen), kills an instance between
  * any two of them, and holds what happened against what may happen.
+ *
+ * Several instances share the one database as they would a server: but for its single writer, calls of all of them go on in any
+ * order. Some stand still for longer than the others wait for them, and half of what they tell each other is lost.
  */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,11 +13,13 @@ import { DatabaseError } from 'sequelize';
 import type { Pass } from '../../daemon/core/account.js';
 import { Admission } from '../../daemon/core/admission.js';
 import type { Caller } from '../../daemon/core/audit.js';
-import type { Log } from '../../daemon/core/ports.js';
+import { Neighbours } from '../../daemon/core/neighbours.js';
+import type { Log, Poke, Pokes } from '../../daemon/core/ports.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { Registry } from '../../daemon/core/registry.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
+import { SqlNeighbourhood } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
@@ -55,6 +60,36 @@ interface Gate {
   fail(): void;
 }
 
+/** Words between instances, of which half are lost. */
+class LossyPokes implements Pokes {
+  #listener: (poke: Poke) => void = () => undefined;
+
+  constructor(
+    private readonly all: ReadonlySet<LossyPokes>,
+    private readonly random: Random,
+  ) {}
+
+  send(poke: Poke): void {
+    for (const other of this.all) if (other !== this && this.random() < 0.5) other.#listener(poke);
+  }
+
+  onPoke(listener: (poke: Poke) => void): void {
+    this.#listener = listener;
+  }
+}
+
+interface InstanceOptions {
+  path: string;
+  nowMs: number;
+  id: string;
+  random: Random;
+  sabotage: Sabotage;
+  /** Where it is not alone. */
+  pokes: Set<LossyPokes> | null;
+  /** Told when it takes another for dead. */
+  onBurial: () => void;
+}
+
 /** One life of a process: everything of it is gone after `kill`. */
 class Instance {
   readonly database: SqliteDatabase;
@@ -62,41 +97,81 @@ class Instance {
   readonly admission: Admission;
   readonly registry: Registry;
   readonly ledger: SqlLedger;
+  readonly neighbours: Neighbours | null;
   readonly id: string;
-  readonly passes: Pass[] = [];
+  readonly passes: OpenPass[] = [];
   gates: Gate[] = [];
-  #busy = 0;
+  /** Requests that have begun and not ended. */
+  open = 0;
+  /** Until it is enrolled it serves nobody. */
+  isServing = false;
+  /** Whether its calls wait to be let through. */
   isGated = false;
+  /** It is in a transaction, and the others cannot be. */
+  isWriting = false;
+  /** How long it has been standing still; null while it does not. */
+  frozenMs: number | null = null;
+  #busy = 0;
+  readonly #random: Random;
+  readonly #pokes: LossyPokes | null;
+  readonly #allPokes: Set<LossyPokes> | null;
 
-  constructor(
-    path: string,
-    nowMs: number,
-    id: string,
-    private readonly random: Random,
-    sabotage: Sabotage,
-  ) {
+  constructor({ path, nowMs, id, random, sabotage, pokes, onBurial }: InstanceOptions) {
+    const isShared = pokes !== null;
     this.id = id;
+    this.#random = random;
+    this.#allPokes = pokes;
+    this.#pokes = pokes && new LossyPokes(pokes, random);
+    if (this.#pokes) pokes?.add(this.#pokes);
     this.database = new SqliteDatabase(path);
-    this.#gateCalls(sabotage);
+    this.#gateCalls(sabotage, onBurial);
     this.clock = new TestClock({ standsStill: true, startMs: nowMs });
-    this.ledger = new SqlLedger(this.database);
+    this.ledger = new SqlLedger(this.database, { isShared });
+    const { clock, ledger } = this;
+    const common = { clock, log: silent, instanceId: id, staleLimitMs: STALE_LIMIT_MS };
     this.admission = new Admission({
+      ...common,
       lookup: new SqlTokenLookup(this.database, box),
-      ledger: this.ledger,
-      clock: this.clock,
-      log: silent,
-      instanceId: id,
-      staleLimitMs: 60_000,
+      ledger,
+      isShared,
+      onContention: (tokenId) => this.#pokes?.send({ kind: 'wanted', tokenId }),
     });
-    this.registry = new Registry(new SqlRecords(this.database, box), this.admission, this.clock);
+    const records = new SqlRecords(this.database, box);
+    this.neighbours = isShared
+      ? new Neighbours({
+          ...common,
+          neighbourhood: new SqlNeighbourhood(this.database),
+          admission: this.admission,
+          records,
+          pokes: this.#pokes,
+          onChange: () => undefined,
+          onLostTrack: () => undefined,
+          onRecords: () => undefined,
+        })
+      : null;
+    this.registry = new Registry(records, this.admission, this.clock);
   }
 
-  /** Resolves when nothing moves any more without a gate being opened or the clock being moved. */
-  async idle(): Promise<void> {
-    do await new Promise((resolve) => setImmediate(resolve));
-    while (this.#busy > 0);
-    await new Promise((resolve) => setImmediate(resolve));
-    if (this.#busy > 0) await this.idle();
+  async begin(): Promise<void> {
+    for (;;) {
+      try {
+        await this.ledger.enrol(this.id, this.clock.now());
+        await this.neighbours?.begin();
+        this.isServing = true;
+        return;
+      } catch {
+        // A call failed: once more.
+      }
+    }
+  }
+
+  get isBusy(): boolean {
+    return this.#busy > 0;
+  }
+
+  /** Whether it has heard, in answer to a question put since then (by its clock), of all that was changed before. */
+  hasHeardSince(monotonicMs: number): boolean {
+    return this.neighbours === null || this.neighbours.upToDateAtMs > monotonicMs;
   }
 
   /** The process dies: nothing of it ever goes on, and the kernel closes its files, which takes back an open transaction. */
@@ -106,6 +181,7 @@ class Instance {
   }
 
   async close(): Promise<void> {
+    if (this.#pokes) this.#allPokes?.delete(this.#pokes);
     await this.database.writer.close();
     const { connections } = this.database.sequelize.connectionManager as unknown as {
       connections: Record<string, { close(done: () => void): void }>;
@@ -120,22 +196,30 @@ class Instance {
     );
   }
 
-  #gateCalls(sabotage: Sabotage): void {
+  #gateCalls(sabotage: Sabotage, onBurial: () => void): void {
     const { sequelize, writer } = this.database;
     const gated =
       (shipped: (sql: string, ...rest: unknown[]) => Promise<unknown>) =>
       async (sql: string, ...rest: unknown[]) => {
         const text = sabotage(sql);
         await this.#gate(text, 'before');
-        const answer = await this.#counted(() => shipped(text, ...rest));
-        await this.#gate(text, 'after');
-        return answer;
+        if (text.startsWith('BEGIN')) this.isWriting = true;
+        if (text.includes('SET buried_at = $nowMs')) onBurial();
+        try {
+          return await this.#counted(() => shipped(text, ...rest));
+        } finally {
+          if (/^(?:COMMIT|ROLLBACK)/.test(text)) this.isWriting = false;
+          await this.#gate(text, 'after');
+        }
       };
     Object.assign(sequelize, { query: gated(sequelize.query.bind(sequelize) as () => Promise<unknown>) });
     Object.assign(writer, {
       run: gated(writer.run.bind(writer) as () => Promise<unknown>),
       all: gated(writer.all.bind(writer) as () => Promise<unknown>),
-      close: () => this.#counted(() => SqliteWriter.prototype.close.call(writer)),
+      close: async () => {
+        await this.#counted(() => SqliteWriter.prototype.close.call(writer));
+        this.isWriting = false;
+      },
     });
     const manager = sequelize.connectionManager as unknown as { getConnection(options: unknown): Promise<unknown> };
     const getConnection = manager.getConnection.bind(manager);
@@ -148,7 +232,7 @@ class Instance {
       const gate: Gate = {
         sql,
         stage,
-        isSlow: this.random() < 0.15,
+        isSlow: this.#random() < 0.15,
         pass: () => {
           this.gates.splice(this.gates.indexOf(gate), 1);
           resolve();
@@ -180,16 +264,30 @@ class ConnectionLost extends DatabaseError {
 }
 
 /** What the model holds to be true of one token. */
-interface ModelToken {
+interface ModelToken extends Changing {
   id: string;
   secret: string;
   cap: number;
   expiresAtMs: number;
   forwarded: number;
+}
+
+/** What the model holds to be true of what is switched on and off. */
+class Changing {
   /** As last acknowledged; null while a change of it is under way, or after one of unknown outcome. */
-  isActive: boolean | null;
+  isActive: boolean | null = true;
   /** Counts changes begun, so that a request can tell whether one came in between. */
-  changesBegun: number;
+  changesBegun = 0;
+  /** When the last acknowledged change was acknowledged, by the clock of each instance that did not make it. */
+  acknowledgedAtMs = new Map<Instance, number>();
+  /** Who makes the change that is under way. */
+  changedBy: Instance | null = null;
+}
+
+/** A request that was forwarded, and when: so many changes had been acknowledged. */
+interface OpenPass {
+  pass: Pass;
+  afterChanges: number;
 }
 
 /** Something happened that must never happen. */
@@ -204,8 +302,12 @@ export interface HistoryOptions {
   kills: boolean;
   /** Whether database calls may fail, with or without having taken effect. */
   faults: boolean;
+  /** How many there are at a time; one has the database for itself. */
+  instances?: number;
   sabotage?: Sabotage;
 }
+
+const STALE_LIMIT_MS = 60_000;
 
 // In memory where there is such a place: a killed process, unlike a power cut, loses nothing that was written.
 const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'llmp-model-'));
@@ -221,7 +323,7 @@ function migratedTemplate(): Promise<string> {
   template ??= (async () => {
     const path = join(folder, 'template.db');
     const database = new SqliteDatabase(path);
-    await new Migrator(database.sequelize, '0.1.0').up();
+    await new Migrator(database, '0.1.0').up();
     await database.select('PRAGMA journal_mode = DELETE'); // Everything in the one file that is copied.
     await database.close();
     return path;
@@ -239,67 +341,91 @@ export async function runHistory(options: HistoryOptions): Promise<{ forwarded: 
   return world.end();
 }
 
+/** An acknowledged revocation or deactivation, for those that were in flight then. */
+interface Ending {
+  /** Of how many acknowledged changes it is the last. */
+  number: number;
+  ends: (pass: Pass) => boolean;
+  /** By the clock of each instance. */
+  atMs: Map<Instance, number>;
+}
+
 class World {
   readonly #path: string;
   readonly #options: HistoryOptions;
   readonly #random: Random;
   readonly #sabotage: Sabotage;
-  #instance: Instance;
-  #instances = 0;
+  readonly #pokes: Set<LossyPokes> | null;
+  readonly #observer: SqliteDatabase;
+  #nowMs = Date.UTC(2030, 0, 1);
+  #instances: Instance[] = [];
+  #lives = 0;
   #projectId = '';
-  #projectIsActive: boolean | null = true;
-  #projectChangesBegun = 0;
+  readonly #project = new Changing();
   readonly #tokens: ModelToken[] = [];
+  #endings: Ending[] = [];
   #acknowledged = 0;
   #kills = 0;
+  #burials = 0;
   #faults = 0;
   #violation: Violation | null = null;
-  /** Requests that have begun and not ended. */
-  #open = 0;
 
   constructor(path: string, options: HistoryOptions) {
     this.#path = path;
     this.#options = options;
     this.#random = seededRandom(options.seed);
     this.#sabotage = options.sabotage ?? ((sql) => sql);
-    this.#instance = this.#newInstance(Date.UTC(2030, 0, 1));
+    this.#pokes = (options.instances ?? 1) > 1 ? new Set() : null;
+    this.#observer = new SqliteDatabase(path);
   }
 
   async begin(): Promise<void> {
-    const instance = this.#instance;
-    await instance.ledger.enrol(instance.id, instance.clock.now());
-    const project = await instance.registry.createProject({ name: 'model', upstreamKey: canary('upstream') }, operator);
+    const first = this.#newInstance();
+    await first.begin();
+    const project = await first.registry.createProject({ name: 'model', upstreamKey: canary('upstream') }, operator);
     this.#projectId = project.id;
     for (const cap of [1, 3, 20, 40, 0]) {
       const lifetimeMs = this.#chance(0.3) ? 60_000 : 86_400_000;
       const draft = { projectId: project.id, lifetimeMs, maxRequests: cap, name: null };
-      const { token, secret } = await instance.registry.issueToken(draft, operator);
-      this.#tokens.push({
-        id: token.id,
-        secret,
-        cap,
-        expiresAtMs: token.expiresAtMs,
-        forwarded: 0,
-        isActive: true,
-        changesBegun: 0,
-      });
+      const { token, secret } = await first.registry.issueToken(draft, operator);
+      const { id, expiresAtMs } = token;
+      this.#tokens.push(Object.assign(new Changing(), { id, secret, cap, expiresAtMs, forwarded: 0 }));
     }
     this.#acknowledged = 1 + this.#tokens.length;
-    instance.isGated = true;
+    while (this.#instances.length < (this.#options.instances ?? 1)) await this.#newInstance().begin();
+    for (const instance of this.#instances) instance.isGated = true;
   }
 
   async run(): Promise<void> {
     for (let step = 0; step < this.#options.steps; step++) {
       await this.#step();
-      await this.#instance.idle();
+      await this.#idle();
+      this.#checkInFlight();
       this.#throwViolation();
     }
   }
 
+  /** Resolves when nothing moves any more without a gate being opened or a clock being moved. */
+  async #idle(): Promise<void> {
+    for (let quiet = 0; quiet < 2;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      quiet = this.#instances.some(({ isBusy }) => isBusy) ? 0 : quiet + 1;
+    }
+  }
+
+  /** Calls that may go on: the database has one writer. */
+  get #gates(): Gate[] {
+    const awake = this.#instances.filter(({ frozenMs }) => frozenMs === null);
+    return awake.flatMap((instance) => {
+      const isOtherWriting = this.#instances.some((other) => other !== instance && other.isWriting);
+      return instance.gates.filter(({ sql, stage }) => !(isOtherWriting && stage === 'before' && /^BEGIN/.test(sql)));
+    });
+  }
+
   async #step(): Promise<void> {
-    const { gates } = this.#instance;
     if (this.#options.kills && this.#chance(0.02)) return this.#kill();
-    const ready = gates.filter(({ isSlow }) => !isSlow || this.#chance(0.04));
+    if (this.#options.kills && this.#pokes && this.#chance(0.01)) this.#freeze();
+    const ready = this.#gates.filter(({ isSlow }) => !isSlow || this.#chance(0.04));
     const gate = ready[Math.floor(this.#random() * ready.length)];
     if (gate && this.#chance(0.75)) {
       // A transaction that cannot even be taken back is a connection that closes: nothing to model about it.
@@ -316,48 +442,103 @@ class World {
     else if (dice < 0.7) this.#finishOne();
     else if (dice < 0.8) void this.#changeToken();
     else if (dice < 0.84) void this.#changeProject();
-    else this.#instance.clock.advance([50, 250, 1_000, 20_000][Math.floor(this.#random() * 4)] ?? 0);
+    else this.#advance([50, 250, 1_000, this.#pokes ? 3_000 : 20_000][Math.floor(this.#random() * 4)] ?? 0);
+  }
+
+  #advance(ms: number): void {
+    this.#nowMs += ms;
+    for (const instance of this.#instances) {
+      if (instance.frozenMs === null) {
+        instance.clock.advance(ms);
+        continue;
+      }
+      instance.frozenMs += ms;
+      // Long enough to be taken for dead by those who look every ten seconds.
+      if (instance.frozenMs > 45_000) this.#thaw(instance);
+    }
+  }
+
+  /** A process stands still. One in the middle of a transaction would keep all others from writing, which no server lets it. */
+  #freeze(): void {
+    const [instance] = this.#serving().filter(({ isWriting }) => !isWriting);
+    if (!instance || this.#serving().length < 2) return;
+    instance.frozenMs = 0;
+  }
+
+  #thaw(instance: Instance): void {
+    const { frozenMs } = instance;
+    instance.frozenMs = null;
+    instance.clock.advance(frozenMs ?? 0);
+  }
+
+  /** In any order. */
+  #serving(): Instance[] {
+    const serving = this.#instances.filter(({ isServing, frozenMs }) => isServing && frozenMs === null);
+    const turn = Math.floor(this.#random() * serving.length);
+    return [...serving.slice(turn), ...serving.slice(0, turn)];
   }
 
   async #request(): Promise<void> {
     const token = this.#anyToken();
-    const instance = this.#instance;
+    const [instance] = this.#serving();
+    if (!instance) return;
     const { admission, clock } = instance;
-    const begun = token.changesBegun + this.#projectChangesBegun;
-    const wasFine = token.isActive === true && this.#projectIsActive === true;
-    this.#open += 1;
+    const begun = token.changesBegun + this.#project.changesBegun;
+    const wasFine = token.isActive === true && this.#project.isActive === true && this.#knows(instance, token);
+    instance.open += 1;
     let pass: Pass | null = null;
     try {
       pass = await admission.admit(token.secret);
       const waiting = admission.draw(pass);
       if (waiting) await waiting;
       if (pass.ended) throw pass.ended;
-      this.#forwarded(token, clock.now());
-      instance.passes.push(pass);
+      this.#forwarded(token, instance);
+      instance.passes.push({ pass, afterChanges: this.#acknowledged });
     } catch (error) {
       if (pass) admission.finish(pass);
-      const undisturbed = wasFine && begun === token.changesBegun + this.#projectChangesBegun;
+      const undisturbed = wasFine && begun === token.changesBegun + this.#project.changesBegun;
       this.#refused(token, error, undisturbed && clock.now() < token.expiresAtMs);
     }
-    this.#open -= 1;
+    instance.open -= 1;
   }
 
-  #forwarded(token: ModelToken, nowMs: number): void {
+  /** Whether the instance must have heard of the last changes of the token and its project. */
+  #knows(instance: Instance, token: ModelToken): boolean {
+    return [token, this.#project].every((each) => {
+      const atMs = each.acknowledgedAtMs.get(instance);
+      return atMs === undefined || instance.hasHeardSince(atMs);
+    });
+  }
+
+  /** Whether the instance may still not know that. */
+  #mayNotKnow(instance: Instance, { acknowledgedAtMs }: Changing): boolean {
+    const atMs = acknowledgedAtMs.get(instance);
+    const isRecent = atMs !== undefined && instance.clock.monotonic() < atMs + STALE_LIMIT_MS;
+    return isRecent && !instance.hasHeardSince(atMs);
+  }
+
+  #forwarded(token: ModelToken, instance: Instance): void {
     token.forwarded += 1;
     if (token.cap > 0 && token.forwarded > token.cap) this.#violate(`use ${token.forwarded} of a cap of ${token.cap}`);
-    if (token.isActive === false) this.#violate('a request of a revoked token was forwarded');
-    if (this.#projectIsActive === false) this.#violate('a request of an inactive project was forwarded');
-    if (nowMs >= token.expiresAtMs) this.#violate('a request of an expired token was forwarded');
+    if (token.isActive === false && !this.#mayNotKnow(instance, token)) {
+      this.#violate('a request of a revoked token was forwarded');
+    }
+    if (this.#project.isActive === false && !this.#mayNotKnow(instance, this.#project)) {
+      this.#violate('a request of an inactive project was forwarded');
+    }
+    if (instance.clock.now() >= token.expiresAtMs) this.#violate('a request of an expired token was forwarded');
   }
 
   #refused(token: ModelToken, error: unknown, shouldHavePassed: boolean): void {
+    // Units that a dead instance held, or a lost reply took along, count as used. Nothing else may.
+    const isUndisturbed = this.#kills === 0 && this.#burials === 0 && this.#faults === 0;
     if (!(error instanceof Refusal)) {
       this.#violate(`not a refusal: ${String(error)}`);
     } else if (error.kind === 'unavailable') {
-      if (!this.#options.faults) this.#violate('unavailable, though the database never failed');
+      // Others hold what is left, and their calls take long here.
+      const isContended = this.#pokes !== null && token.cap > 0;
+      if (!this.#options.faults && !isContended) this.#violate('unavailable, though the database never failed');
     } else if (error.kind === 'request_limit_reached') {
-      // Units that a killed instance held, or a lost reply took along, count as used. Nothing else may.
-      const isUndisturbed = this.#kills === 0 && this.#faults === 0;
       if (isUndisturbed && token.forwarded < token.cap) this.#violate('refused below the cap');
     } else if (shouldHavePassed) {
       this.#violate(`a usable token was refused as ${error.kind}`);
@@ -365,95 +546,144 @@ class World {
   }
 
   #finishOne(): void {
-    const pass = this.#instance.passes.pop();
-    if (pass) this.#instance.admission.finish(pass);
+    const [instance] = this.#serving();
+    const last = instance?.passes.pop();
+    if (last) instance?.admission.finish(last.pass);
   }
 
-  async #changeToken(): Promise<void> {
+  #changeToken(): Promise<void> {
     const token = this.#anyToken();
-    if (token.isActive === null) return;
-    const { registry, passes } = this.#instance;
-    const target = !token.isActive;
-    token.isActive = null;
-    token.changesBegun += 1;
+    const ends = (pass: Pass) => pass.tokenId === token.id;
+    return this.#change(token, ends, ({ registry }, isActive) =>
+      isActive ? registry.reactivateToken(token.id, operator) : registry.revokeToken(token.id, operator),
+    );
+  }
+
+  #changeProject(): Promise<void> {
+    return this.#change(
+      this.#project,
+      () => true,
+      ({ registry }, isActive) => registry.updateProject(this.#projectId, { isActive }, operator),
+    );
+  }
+
+  async #change(
+    changing: Changing,
+    ends: Ending['ends'],
+    make: (instance: Instance, isActive: boolean) => Promise<unknown>,
+  ): Promise<void> {
+    const [instance] = this.#serving();
+    if (!instance || changing.isActive === null) return;
+    const target = !changing.isActive;
+    changing.isActive = null;
+    changing.changesBegun += 1;
+    changing.changedBy = instance;
     try {
-      await (target ? registry.reactivateToken(token.id, operator) : registry.revokeToken(token.id, operator));
+      await make(instance, target);
     } catch {
       return; // Unknown: it stays null.
     }
-    this.#acknowledged += 1;
-    token.isActive = target;
-    const survivor = passes.some((pass) => pass.tokenId === token.id && pass.ended === null);
-    if (!target && survivor) this.#violate('a request in flight outlived the revocation of its token');
+    this.#acknowledge(changing, target, instance);
+    if (target) return;
+    const atMs = new Map(this.#instances.map((each) => [each, each.clock.monotonic()]));
+    this.#endings.push({ number: this.#acknowledged, ends, atMs });
+    const survivor = instance.passes.some(({ pass }) => ends(pass) && pass.ended === null);
+    if (survivor) this.#violate('a request in flight outlived the revocation of its token, or the end of its project');
   }
 
-  async #changeProject(): Promise<void> {
-    if (this.#projectIsActive === null) return;
-    const target = !this.#projectIsActive;
-    const { registry, passes } = this.#instance;
-    this.#projectIsActive = null;
-    this.#projectChangesBegun += 1;
-    try {
-      await registry.updateProject(this.#projectId, { isActive: target }, operator);
-    } catch {
-      return;
-    }
+  /** @param by whoever knows already. */
+  #acknowledge(changing: Changing, isActive: boolean, by: Instance | null): void {
     this.#acknowledged += 1;
-    this.#projectIsActive = target;
-    if (!target && passes.some((pass) => pass.ended === null)) {
-      this.#violate('a request in flight outlived the deactivation of its project');
+    changing.isActive = isActive;
+    changing.changedBy = null;
+    const others = this.#instances.filter((each) => each !== by);
+    changing.acknowledgedAtMs = new Map(others.map((each) => [each, each.clock.monotonic()]));
+  }
+
+  /** Whoever has heard of a revocation has ended what was in flight then. */
+  #checkInFlight(): void {
+    for (const { number, ends, atMs } of this.#endings) {
+      for (const instance of this.#instances) {
+        const since = atMs.get(instance);
+        if (since === undefined || !instance.hasHeardSince(since)) continue;
+        const survivor = instance.passes.some(
+          ({ pass, afterChanges }) => ends(pass) && afterChanges < number && pass.ended === null,
+        );
+        if (survivor) this.#violate('a request in flight outlived a revocation that its instance has heard of');
+      }
     }
   }
 
   async #kill(): Promise<void> {
+    const victim = this.#instances[Math.floor(this.#random() * this.#instances.length)];
+    if (!victim) return;
     this.#kills += 1;
-    this.#open = 0;
-    const nowMs = this.#instance.clock.now();
-    await this.#instance.kill();
-    this.#instance = this.#newInstance(nowMs);
-    const { ledger, id, clock, registry } = this.#instance;
-    await ledger.enrol(id, clock.now());
+    await victim.kill();
+    this.#instances = this.#instances.filter((instance) => instance !== victim);
     // What was acknowledged must still hold; what was not may have gone either way.
-    const project = await registry.project(this.#projectId);
-    if (this.#projectIsActive !== null && project.isActive !== this.#projectIsActive) {
-      this.#violate('an acknowledged change of the project was lost');
-    }
-    this.#projectIsActive = project.isActive;
-    for (const token of this.#tokens) {
-      const found = await registry.token(token.id);
-      if (token.isActive !== null && found.isActive !== token.isActive) {
-        this.#violate('an acknowledged change of a token was lost');
+    for (const [changing, table, id] of [
+      [this.#project, 'projects', this.#projectId] as const,
+      ...this.#tokens.map((token) => [token, 'tokens', token.id] as const),
+    ]) {
+      const [row] = await this.#observer.select<{ is_active: number }>(
+        `SELECT is_active FROM ${table} WHERE id = $id`,
+        {
+          id,
+        },
+      );
+      const isActive = Boolean(row?.is_active);
+      if (changing.isActive === null) {
+        if (changing.changedBy !== victim) continue;
+        this.#acknowledge(changing, isActive, null);
+        this.#acknowledged -= 1; // Nobody was told.
+      } else if (changing.isActive !== isActive) {
+        this.#violate('an acknowledged change was lost');
       }
-      token.isActive = found.isActive;
-      if (token.cap > 0 && found.requestCount < token.forwarded) {
-        this.#violate(`after a kill ${found.requestCount} uses are counted of ${token.forwarded}`);
-      }
     }
-    this.#instance.isGated = true;
+    const born = this.#newInstance();
+    born.isGated = true;
+    void born.begin();
   }
 
   /** Lets everything run to its end, then holds the database against the model. */
   async end(): Promise<{ forwarded: number; kills: number }> {
-    const instance = this.#instance;
-    for (let round = 0; this.#open > 0 || instance.gates.length > 0; round++) {
-      if (round > 5_000) throw new Violation('requests hang');
-      const [gate] = instance.gates;
-      if (gate) gate.pass();
-      else instance.clock.advance(250);
-      await instance.idle();
+    for (const instance of this.#instances) if (instance.frozenMs !== null) this.#thaw(instance);
+    await this.#settled();
+    // By then the dead are buried.
+    for (let passed = 0; this.#pokes && this.#kills > 0 && passed < 60; passed++) {
+      this.#advance(1_000);
+      await this.#settled();
     }
-    this.#throwViolation();
-    instance.isGated = false;
-    for (const pass of instance.passes) instance.admission.finish(pass);
-    await instance.admission.retire();
-    await this.#checkDatabase(instance.database);
-    await instance.close();
+    for (const instance of this.#instances) instance.isGated = false;
+    for (const instance of this.#instances) {
+      for (const { pass } of instance.passes) instance.admission.finish(pass);
+      await instance.neighbours?.close();
+      await instance.admission.retire();
+    }
+    await this.#checkDatabase();
+    for (const instance of this.#instances) await instance.close();
+    await this.#observer.close();
     this.#throwViolation();
     return { forwarded: this.#tokens.reduce((sum, token) => sum + token.forwarded, 0), kills: this.#kills };
   }
 
-  async #checkDatabase(database: SqliteDatabase): Promise<void> {
-    const isUndisturbed = this.#kills === 0 && this.#faults === 0;
+  async #settled(): Promise<void> {
+    await this.#idle();
+    for (let round = 0; ; round++) {
+      if (round > 5_000) throw new Violation(`requests hang (seed ${this.#options.seed})`);
+      const [gate] = this.#gates;
+      if (!gate && this.#instances.every(({ open, isServing }) => open === 0 && isServing)) break;
+      if (gate) gate.pass();
+      else this.#advance(250);
+      await this.#idle();
+      this.#checkInFlight();
+    }
+    this.#throwViolation();
+  }
+
+  async #checkDatabase(): Promise<void> {
+    const database = this.#observer;
+    const isUndisturbed = this.#kills === 0 && this.#burials === 0 && this.#faults === 0;
     for (const token of this.#tokens) {
       const [row] = await database.select<{ request_count: number; reserved: number }>(
         'SELECT request_count, reserved FROM tokens WHERE id = $id',
@@ -481,8 +711,20 @@ class World {
     if (found?.leases !== 0) this.#violate('a lease outlived its instance');
   }
 
-  #newInstance(nowMs: number): Instance {
-    return new Instance(this.#path, nowMs, `instance-${++this.#instances}`, this.#random, this.#sabotage);
+  #newInstance(): Instance {
+    const instance = new Instance({
+      path: this.#path,
+      nowMs: this.#nowMs,
+      id: `instance-${++this.#lives}`,
+      random: this.#random,
+      sabotage: this.#sabotage,
+      pokes: this.#pokes,
+      onBurial: () => {
+        this.#burials += 1;
+      },
+    });
+    this.#instances.push(instance);
+    return instance;
   }
 
   #anyToken(): ModelToken {

@@ -29,6 +29,8 @@ export interface LaunchOptions {
   /** For Node itself. */
   nodeOptions?: readonly string[];
   cwd?: string;
+  /** What runs it: a command that becomes it, such as `prlimit --nofile=256`. */
+  under?: readonly string[];
 }
 
 /** Beside the database, where the scan for leaks looks; none where only a file of settings says where that is. */
@@ -40,10 +42,11 @@ function auditFilesFor({ DATABASE_URL: path }: Record<string, string>): Record<s
 /** Starts `llmp daemon` with these settings and no others. */
 export function launchDaemon(
   env: Record<string, string>,
-  { options = [], nodeOptions = [], cwd }: LaunchOptions = {},
+  { options = [], nodeOptions = [], cwd, under = [] }: LaunchOptions = {},
 ): DaemonProcess {
   // Without the `--` Node 20 looks for an --env-file of its own.
-  const child = spawn(process.execPath, [...nodeOptions, '--', COMMAND, 'daemon', ...options], {
+  const [program = '', ...args] = [...under, process.execPath, ...nodeOptions, '--', COMMAND, 'daemon', ...options];
+  const child = spawn(program, args, {
     cwd,
     env: { PATH: process.env.PATH, LISTEN_ADDR: '127.0.0.1:0', ...auditFilesFor(env), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -56,8 +59,10 @@ export function launchDaemon(
   const listening = new Promise<string>((resolve, reject) => {
     createInterface(child.stdout).on('line', (line) => {
       logged.push(line);
-      if (line.includes('"message":"listening"'))
-        resolve(`http://${(JSON.parse(line) as { address: string }).address}`);
+      if (!line.includes('"message":"listening"')) return;
+      const { address, management } = JSON.parse(line) as { address: string; management?: string };
+      // No URL leads to a unix socket.
+      resolve(`http://${address.startsWith('/') ? management : address}`);
     });
     void exit.then((code) => {
       reject(new Error(`the daemon ended with ${code} instead of listening: ${printed.stderr}`));

@@ -23,7 +23,7 @@ export interface Anchor {
 }
 
 export interface AnchorStore {
-  /** @param chain the absolute path of the file it ends with. */
+  /** @param chain the absolute path of the file it ends with, on this machine. */
   last(chain: string): Promise<Anchor | null>;
   keep(chain: string, anchor: Anchor): Promise<void>;
   /** Of lines that were removed with their file. */

@@ -30,6 +30,8 @@ export interface AuditFiles {
   begin(): Promise<void>;
   /** Takes note of a request that is over. */
   keep(ended: RequestEnded): void;
+  /** There may be records that were not committed here. */
+  wake(): void;
   /** Other files may be at their paths. */
   reopen(): void;
   /** Why no change may be made; null while they may. */
@@ -80,6 +82,9 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
     },
     keep(ended) {
       useLog?.keep(ended);
+    },
+    wake() {
+      changeLog?.wake();
     },
     reopen() {
       for (const { file } of files) file.reopen();

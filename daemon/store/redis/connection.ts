@@ -58,6 +58,8 @@ export type Run = (script: Script, args: readonly Argument[]) => Promise<unknown
 /** A new connection, before others may use it. */
 export interface Arrival {
   run: Run;
+  /** Has `listener` told of what is published there from now on. Such a connection takes no commands but PING any more. */
+  subscribe: (channel: string, listener: (message: Buffer) => void) => Promise<void>;
   /** Of the server process, so that another one, with what an older snapshot held, is told apart; null where that is not told. */
   runId: string | null;
 }
@@ -117,7 +119,11 @@ export class RedisConnection {
       if (client !== this.#client) return;
       this.#state = 'arriving';
       for (const listener of this.#listeners) {
-        await listener({ run: (script, args) => execute(client, script, args), runId });
+        await listener({
+          run: (script, args) => execute(client, script, args),
+          subscribe: (channel, heard) => subscribe(client, channel, heard),
+          runId,
+        });
       }
       if (client === this.#client) this.#goUp();
     } catch (error) {
@@ -306,6 +312,13 @@ function execute(client: Redis, { name, lua, keepsOrder }: Script, args: readonl
   // ioredis sends the digest of one that this connection has sent before, and the text again where Redis does not know it.
   if (!(name in commands)) client.defineCommand(name, { lua, numberOfKeys: 0 });
   return commands[`${name}Buffer`]?.(...args) ?? Promise.reject(new TypeError(`no command ${name}`));
+}
+
+async function subscribe(client: Redis, channel: string, listener: (message: Buffer) => void): Promise<void> {
+  client.on('messageBuffer', (_channel: Buffer, message: Buffer) => {
+    listener(message);
+  });
+  await client.subscribe(channel);
 }
 
 const isReply = (error: unknown): error is Error => error instanceof ReplyError;

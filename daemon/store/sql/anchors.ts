@@ -1,4 +1,5 @@
 /** How far the chains of audit files reached, and when: what a rewritten or cut file is found by. */
+import { hostname } from 'node:os';
 import type { Anchor, AnchorStore } from '../audit-file/chain.js';
 import type { Database, Reader } from './database.js';
 
@@ -9,11 +10,15 @@ interface AnchorRow {
   anchored_at: number | string;
 }
 
-/** @param chain the absolute path of the file it ends with. */
+/** What a chain is called in the database. One that machines share has files of each of them, at the same paths. */
+const nameOf = (chain: string, { dialect }: Reader): string =>
+  dialect.name === 'sqlite' ? chain : `${hostname()}:${chain}`;
+
+/** @param chain the absolute path of the file it ends with, on this machine. */
 export async function anchorsOf(on: Reader, chain: string): Promise<Anchor[]> {
   const rows = await on.select<AnchorRow>(
     'SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain ORDER BY line',
-    { chain },
+    { chain: nameOf(chain, on) },
   );
   return rows.map(anchorOf);
 }
@@ -24,29 +29,33 @@ export class SqlAnchors implements AnchorStore {
   async last(chain: string): Promise<Anchor | null> {
     const [row] = await this.database.select<AnchorRow>(
       'SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain ORDER BY line DESC LIMIT 1',
-      { chain },
+      { chain: nameOf(chain, this.database) },
     );
     return row ? anchorOf(row) : null;
   }
 
   /** An anchor is never moved: of a line that is anchored already nothing else is said. */
   async keep(chain: string, { line, head, seq, atMs }: Anchor): Promise<void> {
+    const name = nameOf(chain, this.database);
     await this.database.transact(async (tx) => {
       const known = await tx.select('SELECT line FROM audit_anchors WHERE chain = $chain AND line = $line', {
-        chain,
+        chain: name,
         line,
       });
       if (known.length > 0) return;
       await tx.execute(
         'INSERT INTO audit_anchors (chain, line, head, seq, anchored_at) VALUES ($chain, $line, $head, $seq, $atMs)',
-        { chain, line, head, seq, atMs },
+        { chain: name, line, head, seq, atMs },
       );
     });
   }
 
   async drop(chain: string, beforeLine: number): Promise<void> {
     await this.database.transact((tx) =>
-      tx.execute('DELETE FROM audit_anchors WHERE chain = $chain AND line < $beforeLine', { chain, beforeLine }),
+      tx.execute('DELETE FROM audit_anchors WHERE chain = $chain AND line < $beforeLine', {
+        chain: nameOf(chain, tx),
+        beforeLine,
+      }),
     );
   }
 }

@@ -1,4 +1,4 @@
-import type { Sequelize } from 'sequelize';
+import type { Sequelize, Transaction } from 'sequelize';
 import type { Dialect } from './dialect.js';
 
 export type Bind = Record<string, string | number | boolean | null>;
@@ -23,9 +23,15 @@ export interface Connection extends Reader {
 export interface Database extends Reader {
   /** For migrations, and nobody else. */
   readonly sequelize: Sequelize;
+  inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /** Statements sent so far. */
   readonly statements: number;
   /** Runs `work` in a transaction of its own. An error takes everything back. */
   transact<T>(work: (tx: Connection) => Promise<T>): Promise<T>;
+  /**
+   * Puts a question that any database that lives answers at once, over a connection of its own that no long statement holds up. One
+   * that takes longer than two seconds is taken for dead: this and all that waits for it fails, and new connections are made.
+   */
+  ask<Row extends object>(sql: string, bind?: Bind): Promise<Row[]>;
   close(): Promise<void>;
 }

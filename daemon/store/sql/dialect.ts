@@ -13,6 +13,8 @@ export interface Dialect {
   readonly orAdd: (table: string, key: readonly string[], counts: readonly string[]) => string;
   /** Whether an UPDATE can say what became of its rows (`RETURNING`). */
   readonly returns: boolean;
+  /** The time, in ms since the epoch: the database's own where several instances go by it, whose clocks differ. */
+  readonly now: (bind: string) => string;
   /** Goes behind a SELECT in a transaction: nobody else changes these rows until it is over. */
   readonly forUpdate: string;
 }
@@ -29,6 +31,7 @@ export const sqlite: Dialect = {
   greatest: (one, other) => `MAX(${one}, ${other})`,
   orAdd: orAddStandard,
   returns: true,
+  now: (bind) => bind,
   forUpdate: '', // It has one writer, and a transaction is it.
 };
 
@@ -41,6 +44,7 @@ export const postgres: Dialect = {
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
   orAdd: orAddStandard,
   returns: true,
+  now: () => 'CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)',
   forUpdate: 'FOR UPDATE',
 };
 
@@ -56,5 +60,6 @@ export const mysql: Dialect = {
   orAdd: (_table, _key, counts) =>
     `ON DUPLICATE KEY UPDATE ${counts.map((it) => `${it} = ${it} + VALUES(${it})`).join(', ')}`,
   returns: false,
+  now: () => 'CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)',
   forUpdate: 'FOR UPDATE',
 };

@@ -7,6 +7,10 @@ export async function explained<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
+    // What runs migrations says which one it was.
+    if (!(error instanceof BaseError) && error instanceof Error && error.cause instanceof BaseError) {
+      throw new StoreUnavailable(error.message);
+    }
     const cause = error instanceof BaseError ? driversOwn(error) : error;
     if (!(cause instanceof Error) || !isOfDatabase(error, cause)) throw error;
     // A trigger's veto is a failed constraint too; only one of uniqueness is a conflict.

@@ -1,31 +1,42 @@
-import { type Ledger, StoreUnavailable, type TakeReport, type Tick, type TickRow } from '../../core/ports.js';
+import {
+  InstanceBuried,
+  type Ledger,
+  StoreUnavailable,
+  type TakeReport,
+  type Tick,
+  type TickRow,
+} from '../../core/ports.js';
 import type { Bind, Connection, Database } from './database.js';
+import { end, rejoin } from './instances.js';
+
+export interface SqlLedgerOptions {
+  /** Whether other processes use this database too. */
+  isShared: boolean;
+}
 
 export class SqlLedger implements Ledger {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly options: SqlLedgerOptions,
+  ) {}
 
   async enrol(instanceId: string, nowMs: number): Promise<void> {
     await this.database.transact(async (tx) => {
-      // The lock file says that no other process has this database: every instance in it is dead.
-      const dead = await tx.select<{ id: string }>('SELECT id FROM instances WHERE id <> $instanceId', { instanceId });
-      for (const { id } of dead) await bury(tx, id);
-      await tx.execute(
-        'INSERT INTO instances (id, seq, started_at, heartbeat_at) VALUES ($instanceId, 0, $nowMs, $nowMs)',
-        { instanceId, nowMs },
-      );
+      if (!this.options.isShared) {
+        // The lock file says that no other process has this database: every instance in it is dead.
+        const dead = await tx.select<{ id: string }>('SELECT id FROM instances');
+        for (const { id } of dead) await end(tx, id);
+      }
+      await rejoin(tx, instanceId, nowMs);
     });
   }
 
   commit(tick: Tick): Promise<Map<string, TakeReport>> {
     return this.database.transact(async (tx) => {
-      const advanced = await tx.execute(
-        'UPDATE instances SET seq = $seq, heartbeat_at = $nowMs WHERE id = $instanceId AND seq = $seq - 1',
-        { instanceId: tick.instanceId, seq: tick.seq, nowMs: tick.nowMs },
-      );
-      if (advanced !== 1) throw new StoreUnavailable(`tick ${tick.seq} is not the next of this instance`);
+      await advance(tx, tick);
       const reports = new Map<string, TakeReport>();
       for (const row of tick.rows) {
-        const report = await settle(tx, tick.instanceId, row);
+        const report = await settle(tx, tick, row);
         if (row.take > 0) reports.set(row.tokenId, report);
       }
       return reports;
@@ -33,41 +44,71 @@ export class SqlLedger implements Ledger {
   }
 
   async lastSeq(instanceId: string): Promise<number> {
-    const [row] = await this.database.select<{ seq: number | string }>(
-      'SELECT seq FROM instances WHERE id = $instanceId',
-      { instanceId },
+    const instance = await instanceOf(this.database, instanceId);
+    if (!instance || instance.isBuried) throw buriedAlive();
+    return instance.seq;
+  }
+
+  async held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>> {
+    const rows = await this.database.select<{ token_id: string; units: number | string }>(
+      `SELECT token_id, units FROM ${this.database.dialect.among('leases', 'token_id', '$tokens')}
+       WHERE instance_id = $instanceId`,
+      { instanceId, tokens: JSON.stringify(tokenIds) },
     );
-    if (!row) throw new StoreUnavailable('this instance is not enrolled');
-    return Number(row.seq);
+    return new Map(rows.map(({ token_id: tokenId, units }) => [tokenId, Number(units)]));
+  }
+
+  async rejoin(instanceId: string, nowMs: number): Promise<number> {
+    return this.database.transact((tx) => rejoin(tx, instanceId, nowMs));
   }
 
   async retire(instanceId: string): Promise<void> {
-    await this.database.transact((tx) => bury(tx, instanceId));
+    await this.database.transact((tx) => end(tx, instanceId));
   }
 }
 
-/** Ends an instance: what it had leased and not settled may have been used, and so counts as used. */
-async function bury(tx: Connection, instanceId: string): Promise<void> {
-  await tx.execute(
-    `UPDATE tokens SET request_count = request_count +
-       (SELECT units FROM leases WHERE leases.token_id = tokens.id AND leases.instance_id = $instanceId)
-     WHERE id IN (SELECT token_id FROM leases WHERE instance_id = $instanceId)`,
+/** Makes the tick's number the instance's last. Whoever buries it waits for this transaction, or this one for them. */
+async function advance(tx: Connection, { instanceId, seq, nowMs }: Tick): Promise<void> {
+  const advanced = await tx.execute(
+    `UPDATE instances SET seq = $seq, heartbeat_at = ${tx.dialect.now('$nowMs')}
+     WHERE id = $instanceId AND seq = $seq - 1 AND buried_at = 0`,
+    { instanceId, seq, nowMs },
+  );
+  if (advanced === 1) return;
+  const instance = await instanceOf(tx, instanceId);
+  if (instance && !instance.isBuried && instance.seq === seq) throw new StoreUnavailable(`tick ${seq} is committed`);
+  // Or the database was put back to an earlier day: it knows nothing of what has been since.
+  throw buriedAlive();
+}
+
+const buriedAlive = () => new InstanceBuried('the database takes this instance for dead');
+
+interface InstanceRow {
+  seq: number;
+  isBuried: boolean;
+}
+
+async function instanceOf(on: Pick<Connection, 'select'>, instanceId: string): Promise<InstanceRow | null> {
+  const [row] = await on.select<{ seq: number | string; buried_at: number | string }>(
+    'SELECT seq, buried_at FROM instances WHERE id = $instanceId',
     { instanceId },
   );
-  await tx.execute('DELETE FROM leases WHERE instance_id = $instanceId', { instanceId });
-  await tx.execute('DELETE FROM instances WHERE id = $instanceId', { instanceId });
+  return row ? { seq: Number(row.seq), isBuried: Number(row.buried_at) > 0 } : null;
 }
 
 /** Writes what was used and given back, and takes what is asked for, or as much of it as the cap still allows. */
-async function settle(tx: Connection, instanceId: string, row: TickRow): Promise<TakeReport> {
+async function settle(tx: Connection, tick: Tick, row: TickRow): Promise<TakeReport> {
   let granted = row.take;
   let left = await settleToken(tx, row, granted);
-  while (left === null) {
-    granted = Math.max(0, Math.min(granted - 1, await leftOf(tx, row.tokenId)));
+  if (left === null) {
+    // What others gave back while the row was waited for is there to be taken.
+    granted = Math.min(row.take, await lockedLeftOf(tx, row.tokenId));
     left = await settleToken(tx, row, granted);
   }
-  await settleLease(tx, instanceId, row, granted);
-  return { granted, left };
+  if (left === null) throw new StoreUnavailable('a token that is locked was changed all the same');
+  await settleLease(tx, tick.instanceId, row, granted);
+  const isRefused = row.take > 0 && granted === 0;
+  return { granted, left, isHeldElsewhere: isRefused && (await askOthers(tx, tick, row.tokenId)) };
 }
 
 /** The one statement on which the cap hangs. @returns the units still left; null when the cap has no room for `take` more. */
@@ -106,17 +147,34 @@ async function settleLease(tx: Connection, instanceId: string, row: TickRow, gra
      WHERE token_id = $tokenId AND instance_id = $instanceId AND units >= $spent`,
     { ...lease, spent, granted },
   );
-  if (covered === 1) return;
-  if (spent > 0) throw new StoreUnavailable('a lease does not cover what was drawn from it');
-  await tx.execute('INSERT INTO leases (token_id, instance_id, units) VALUES ($tokenId, $instanceId, $granted)', {
-    ...lease,
-    granted,
-  });
+  if (covered === 0) {
+    if (spent > 0) throw new StoreUnavailable('a lease does not cover what was drawn from it');
+    await tx.execute('INSERT INTO leases (token_id, instance_id, units) VALUES ($tokenId, $instanceId, $granted)', {
+      ...lease,
+      granted,
+    });
+  }
+  // With it goes that another instance asked for it.
+  if (row.giveBack > 0 && granted === 0) {
+    await tx.execute('DELETE FROM leases WHERE token_id = $tokenId AND instance_id = $instanceId AND units = 0', lease);
+  }
 }
 
-async function leftOf(tx: Connection, tokenId: string): Promise<number> {
-  const [row] = await tx.select<Left>('SELECT max_requests - reserved AS units FROM tokens WHERE id = $tokenId', {
-    tokenId,
-  });
+async function leftOf(tx: Connection, tokenId: string, lock = ''): Promise<number> {
+  const sql = `SELECT max_requests - reserved AS units FROM tokens WHERE id = $tokenId ${lock}`;
+  const [row] = await tx.select<Left>(sql, { tokenId });
   return row ? unitsOf(row) : 0;
+}
+
+/** From here on nobody else takes or gives back units of the token: all do that behind a change of its row. */
+const lockedLeftOf = (tx: Connection, tokenId: string) => leftOf(tx, tokenId, tx.dialect.forUpdate);
+
+/** Asks the other instances that hold units of a token for them. @returns whether there are any. The token's row is locked. */
+async function askOthers(tx: Connection, { instanceId, nowMs }: Tick, tokenId: string): Promise<boolean> {
+  const asked = await tx.execute(
+    `UPDATE leases SET wanted_at = ${tx.dialect.now('$nowMs')}
+     WHERE token_id = $tokenId AND instance_id <> $instanceId AND units > 0`,
+    { tokenId, instanceId, nowMs },
+  );
+  return asked > 0;
 }

@@ -34,6 +34,8 @@ interface List<Row, Item> {
   countHint?: string;
   /** How many there are on all pages, where that is found out sooner than by counting them. */
   total?: (() => Promise<number>) | undefined;
+  /** Where a total may be of a moment ago. */
+  totals?: ((count: () => Promise<number>) => Promise<number>) | null;
   rowOf(row: Row): Item;
   positionOf(row: Row): Position;
 }
@@ -41,7 +43,11 @@ interface List<Row, Item> {
 /** One page by keyset: as quick at the end of a long list as at its beginning, and stable while rows come and go. */
 export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {
   const { columns, from, where, sortColumn, idColumn, page } = list;
-  const total = await (list.total?.() ?? countOf(on, list));
+  // Made before the position is added to the conditions.
+  const counted = list.total ?? countOf(on, list);
+  const total = await (list.totals ? list.totals(counted) : counted());
+  // To find nothing would take a walk through all there are.
+  if (total === 0) return { rows: [], next: null, total };
 
   const direction = list.descending ? 'DESC' : 'ASC';
   const beyond = list.descending ? '<' : '>';
@@ -67,10 +73,11 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
   };
 }
 
-async function countOf<Row, Item>(on: Reader, { from, where, countHint = '' }: List<Row, Item>): Promise<number> {
-  const [counted] = await on.select<{ total: number | string }>(
-    `SELECT COUNT(*) AS total FROM ${from} ${countHint} ${where.sql}`,
-    where.bind,
-  );
-  return Number(counted?.total ?? 0);
+function countOf<Row, Item>(on: Reader, { from, where, countHint = '' }: List<Row, Item>): () => Promise<number> {
+  const sql = `SELECT COUNT(*) AS total FROM ${from} ${countHint} ${where.sql}`;
+  const bind = { ...where.bind };
+  return async () => {
+    const [counted] = await on.select<{ total: number | string }>(sql, bind);
+    return Number(counted?.total ?? 0);
+  };
 }

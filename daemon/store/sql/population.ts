@@ -4,10 +4,10 @@ import type { TokenState } from '../../core/token.js';
 import type { Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 
-const ALIVE = 't.is_active = $yes AND t.expires_at > $now';
+export const ALIVE = 't.is_active = $yes AND t.expires_at > $now';
 // As the index of those is made.
 const SPENT = 't.max_requests > 0 AND t.request_count >= t.max_requests';
-const OF_INACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $no)';
+export const OF_INACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $no)';
 
 type Part = 'revoked' | 'expired' | 'alive' | 'spent' | 'off' | 'offAndSpent';
 

@@ -3,6 +3,7 @@ import {
   type AuditFilter,
   type Change,
   type ChangeTransaction,
+  type CommittedChange,
   type CommittedRecord,
   type NewProject,
   type NewToken,
@@ -18,18 +19,22 @@ import type { SecretBox } from '../secrets.js';
 import { auditColumns, lastRecord, recordsAfter } from './audit.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
+import { insertChange } from './changes.js';
 import type { Bind, Connection, Database } from './database.js';
+import { insert } from './insert.js';
 import { population } from './population.js';
 import { listProjects, lockedProject, placeOfKey, projectById } from './projects.js';
 import { listTokens, tokenByDigest, tokenById } from './tokens.js';
+import type { Totals } from './totals.js';
 
 export class SqlRecords implements RecordStore {
-  readonly #listeners: ((records: readonly CommittedRecord[]) => void)[] = [];
+  readonly #listeners: Parameters<RecordStore['onCommitted']>[0][] = [];
   #whyNoChanges: () => string | null = () => null;
 
   constructor(
     private readonly database: Database,
     private readonly box: SecretBox,
+    private readonly totals: Totals | null = null,
   ) {}
 
   project(id: string) {
@@ -45,7 +50,7 @@ export class SqlRecords implements RecordStore {
     return tokenByDigest(this.database, digest);
   }
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number) {
-    return listTokens(this.database, filter, sort, page, nowMs);
+    return listTokens(this.database, filter, sort, page, nowMs, this.totals);
   }
   population(nowMs: number) {
     return population(this.database, nowMs);
@@ -68,18 +73,16 @@ export class SqlRecords implements RecordStore {
 
   async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
     this.checkChangeable();
-    let committed: readonly CommittedRecord[] = [];
-    const result = await this.database.transact(async (tx) => {
+    const { value, change } = await this.database.transact(async (tx) => {
       const change = new SqlChange(tx, this.box);
-      const value = await work(change);
-      committed = change.records;
-      return value;
+      return { value: await work(change), change };
     });
-    if (committed.length > 0) for (const listener of this.#listeners) listener(committed);
-    return result;
+    const { records, changes } = change;
+    if (records.length > 0) for (const listener of this.#listeners) listener(records, changes);
+    return value;
   }
 
-  onCommitted(listener: (records: readonly CommittedRecord[]) => void): void {
+  onCommitted(listener: Parameters<RecordStore['onCommitted']>[0]): void {
     this.#listeners.push(listener);
   }
 
@@ -94,6 +97,7 @@ export class SqlRecords implements RecordStore {
 
 class SqlChange implements ChangeTransaction {
   readonly records: CommittedRecord[] = [];
+  readonly changes: CommittedChange[] = [];
 
   constructor(
     private readonly tx: Connection,
@@ -182,18 +186,11 @@ class SqlChange implements ChangeTransaction {
     await insertWords(this.tx, { ...record, seq });
     this.records.push({ ...record, seq });
     if (!change) return;
-    await this.#insert('changes', {
-      seq,
-      kind: change.kind,
-      project_id: change.projectId,
-      token_id: change.tokenId,
-      changed_at: record.timeMs,
-    });
+    await insertChange(this.tx, { ...change, seq, timeMs: record.timeMs });
+    this.changes.push({ ...change, seq, timeMs: record.timeMs });
   }
 
-  async #insert(table: string, columns: Bind): Promise<void> {
-    const names = Object.keys(columns);
-    const values = names.map((name) => `$${name}`).join(', ');
-    await this.tx.execute(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${values})`, columns);
+  #insert(table: string, columns: Bind): Promise<void> {
+    return insert(this.tx, table, columns);
   }
 }

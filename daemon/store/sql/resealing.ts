@@ -43,6 +43,21 @@ export async function reseal(database: Database, box: SecretBox, isRehearsal: bo
   }
 }
 
+/** Tries the box on the upstream keys of so many projects at most. */
+export async function trySealed(
+  database: Pick<Database, 'select'>,
+  box: SecretBox,
+  most: number,
+): Promise<{ opened: number; unreadable: string[]; isPreviousNeeded: boolean }> {
+  const rows = await database.select<Row>(`SELECT id, api_key, api_key_id FROM projects ORDER BY id LIMIT ${most}`);
+  const unreadable = rows.filter((row) => openedBy(box, row) === null).map(({ id }) => id);
+  return {
+    opened: rows.length - unreadable.length,
+    unreadable,
+    isPreviousNeeded: rows.some(({ api_key_id: keyId }) => keyId !== box.keyId),
+  };
+}
+
 function openedBy(box: SecretBox, { id, api_key: text, api_key_id: keyId }: Row): string | null {
   try {
     return box.open({ text, keyId }, placeOfKey(id));

@@ -1,90 +1,91 @@
-import { QueryTypes, Sequelize, Transaction } from 'sequelize';
+import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
+import { serverAt } from '../../../config/database-url.js';
 import { type Clock, StoreUnavailable } from '../../core/ports.js';
 import type { Bind, Connection, Database } from './database.js';
 import { type Dialect, mysql, postgres } from './dialect.js';
 import { explained, isDeadlock } from './failures.js';
+import { poolOf } from './server-connections.js';
+import { inTransaction } from './server-transaction.js';
+import { Sockets } from './sockets.js';
 
 const DIALECTS = { postgres, mysql };
 
-const CONNECT_MS = 5_000;
-const ACQUIRE_MS = 5_000;
-const IDLE_MS = 60_000;
-const LOCK_S = 5;
-// A report over a year takes long; whoever waits for less than that gives up by itself.
-const STATEMENT_S = 30;
+// To connect, or to wait for a connection that others have. Whoever asks us is told soon that it takes longer.
+const CONNECT_MS = 2_000;
+// What any server that lives answers at once.
+const ANSWER_MS = 2_000;
+// So that a connection that is not made in time counts as no answer, and not as a failure to connect.
+const CONNECT_ASIDE_MS = 3_000;
+const LOOK_EVERY_MS = 1_000;
+// The server ends a statement after 30 s: one that took longer waits on a connection that leads nowhere.
+const MOST_LOOKS = { statement: 40, transaction: 120 };
 const MOST_TRIES = 5;
 const LONGEST_PAUSE_MS = 50;
 
-const POSTGRES_OPTIONS = {
-  application_name: 'llmp',
-  connectionTimeoutMillis: CONNECT_MS,
-  statement_timeout: STATEMENT_S * 1000,
-  query_timeout: (STATEMENT_S + LOCK_S) * 1000, // Ours, should the server stand still.
-  lock_timeout: LOCK_S * 1000,
-  idle_in_transaction_session_timeout: STATEMENT_S * 1000,
-  keepAlive: true,
-};
-const MYSQL_OPTIONS = {
-  connectTimeout: CONNECT_MS,
-  charset: 'utf8mb4',
-  // An UPDATE says how many rows it found, as everywhere else, and not how many then looked different.
-  flags: ['FOUND_ROWS'],
-};
-// Nothing is cut to fit, or becomes another value, without an error.
-const MYSQL_SESSION = `SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ${LOCK_S}`;
-// MariaDB has the one, MySQL the other.
-const MYSQL_LIMITS = [
-  `SET SESSION max_statement_time = ${STATEMENT_S}`,
-  `SET SESSION max_execution_time = ${STATEMENT_S * 1000}`,
-];
-
 export interface ServerDatabaseOptions {
   dialect: keyof typeof DIALECTS;
-  /** With the user's name and password, if there are any. */
+  /** As in DATABASE_URL. */
   url: string;
-  /** The most connections. */
+  /** The most connections, one for `ask` and `tell` left aside. */
   poolSize: number;
   clock: Pick<Clock, 'after'>;
+  /** PEM, of those that are believed in place of the system's. */
+  certificates?: string | null;
 }
 
-/** PostgreSQL, MySQL or MariaDB: a server that other instances use as well, over a pool of connections. */
+/**
+ * PostgreSQL, MySQL or MariaDB: a server that other instances use as well, over a pool of connections.
+ *
+ * A server that stands still, or a network that swallows everything, leaves connections open and answers nothing. So while anybody
+ * waits, a question is put every second that any living server answers at once, over a connection of its own; without an answer
+ * in two seconds all connections are given up, whoever waits for one is told so, and the next statements make new ones.
+ */
 export class ServerDatabase implements Database {
   readonly dialect: Dialect;
   readonly sequelize: Sequelize;
+  /** A pool of one, which no long report can hold up. */
+  readonly #aside: Sequelize;
+  readonly #sockets = new Sockets();
   readonly #clock: Pick<Clock, 'after'>;
+  readonly #waiting = new Set<{ looks: number; most: number }>();
+  #isLooking = false;
+  #isAsking = false;
   statements = 0;
 
-  constructor({ dialect, url, poolSize, clock }: ServerDatabaseOptions) {
+  constructor({ dialect, url, poolSize, clock, certificates = null }: ServerDatabaseOptions) {
+    const server = serverAt(url);
+    if (server?.driver !== dialect) throw new RangeError(`no URL of ${dialect}`);
     this.dialect = DIALECTS[dialect];
     this.#clock = clock;
-    this.sequelize = new Sequelize(url, {
-      dialect,
-      pool: { max: poolSize, min: 0, acquire: ACQUIRE_MS, idle: IDLE_MS },
-      // What was read before a lock was waited for must not be read again afterwards.
-      isolationLevel: Transaction.ISOLATION_LEVELS.READ_COMMITTED,
-      timezone: '+00:00',
-      dialectOptions: dialect === 'postgres' ? POSTGRES_OPTIONS : MYSQL_OPTIONS,
-      // Only counted: a statement's text would bring bind values into a log.
-      logging: () => {
-        this.statements += 1;
-      },
-    });
-    if (dialect === 'mysql') this.sequelize.addHook('afterConnect', setUpMysql);
+    const onStatement = () => {
+      this.statements += 1;
+    };
+    const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement };
+    this.sequelize = poolOf(connecting, poolSize, CONNECT_MS);
+    this.#aside = poolOf(connecting, 1, CONNECT_ASIDE_MS);
   }
 
   select<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return explained(this.sequelize.query<Row>(sql, { bind, type: QueryTypes.SELECT }));
+    return this.#awaited('statement', explained(selected<Row>(this.sequelize, sql, bind)));
   }
 
   transact<T>(work: (tx: Connection) => Promise<T>): Promise<T> {
-    return explained(this.#transact(work));
+    return this.#awaited('transaction', explained(this.#transact(work)));
+  }
+
+  inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return inTransaction(this.sequelize, work);
+  }
+
+  ask<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+    return this.#atOnce(explained(selected<Row>(this.#aside, sql, bind)));
   }
 
   /** Of transactions that wait for each other the database ends one. That one is done again, as a whole. */
   async #transact<T>(work: (tx: Connection) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.sequelize.transaction((transaction) => work(this.#within(transaction)));
+        return await inTransaction(this.sequelize, (transaction) => work(this.#within(transaction)));
       } catch (error) {
         if (tries === MOST_TRIES || !isDeadlock(error)) throw error;
         await new Promise<void>((resolve) => this.#clock.after(Math.random() * LONGEST_PAUSE_MS, resolve));
@@ -97,35 +98,82 @@ export class ServerDatabase implements Database {
     return {
       dialect,
       select: <Row extends object>(sql: string, bind: Bind = {}) =>
-        sequelize.query<Row>(sql, { bind, type: QueryTypes.SELECT, transaction }),
-      async execute(sql, bind = {}) {
-        // Of this type, for the answers to others have as many shapes as there are drivers and statements.
-        const options = { bind, type: QueryTypes.BULKUPDATE, transaction };
-        const changed: unknown = await sequelize.query(sql, options);
-        if (!Number.isInteger(changed)) throw new StoreUnavailable('the database did not say how many rows it changed');
-        return changed as number;
-      },
+        this.#awaited('statement', selected<Row>(sequelize, sql, bind, transaction)),
+      execute: (sql, bind = {}) => this.#awaited('statement', executed(sequelize, sql, bind, transaction)),
     };
   }
 
+  async #awaited<T>(what: keyof typeof MOST_LOOKS, answer: Promise<T>): Promise<T> {
+    const waiting = { looks: 0, most: MOST_LOOKS[what] };
+    this.#waiting.add(waiting);
+    this.#lookSoon();
+    try {
+      return await answer;
+    } finally {
+      this.#waiting.delete(waiting);
+    }
+  }
+
+  #lookSoon(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#clock.after(LOOK_EVERY_MS, () => {
+      this.#isLooking = false;
+      if (this.#waiting.size > 0) this.#look();
+    });
+  }
+
+  #look(): void {
+    for (const each of this.#waiting) each.looks += 1;
+    if ([...this.#waiting].some(({ looks, most }) => looks > most)) this.#sockets.abandon('no answer to a statement');
+    if (!this.#isAsking) {
+      this.#isAsking = true;
+      void this.ask('SELECT 1')
+        .catch(() => undefined) // Whoever waits is told.
+        .finally(() => {
+          this.#isAsking = false;
+        });
+    }
+    this.#lookSoon();
+  }
+
+  /** @throws {StoreUnavailable} and tells so everybody else who waits, when the answer is late. */
+  async #atOnce<T>(answer: Promise<T>): Promise<T> {
+    let isThere = false;
+    let cancel: () => void = () => undefined;
+    const late = new Promise<never>((_, reject) => {
+      cancel = this.#clock.after(ANSWER_MS, () => {
+        // Should it be this process that stood still, what came meanwhile is read first.
+        setImmediate(() => {
+          if (isThere) return;
+          const why = `the database did not answer within ${ANSWER_MS / 1000} s`;
+          this.#sockets.abandon(why);
+          reject(new StoreUnavailable(why));
+        });
+      });
+    });
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      isThere = true;
+      cancel();
+    }
+  }
+
   async close(): Promise<void> {
-    await this.sequelize.close();
+    await Promise.all([this.#aside.close(), this.sequelize.close()]);
   }
 }
 
-/** As much of the driver's connection as is needed before anybody else may use it. */
-interface MysqlConnection {
-  query(sql: string, done: (error: Error | null) => void): void;
+function selected<Row extends object>(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction) {
+  return on.query<Row>(sql, { bind, type: QueryTypes.SELECT, ...(transaction && { transaction }) });
 }
 
-async function setUpMysql(connection: unknown): Promise<void> {
-  const run = (sql: string) =>
-    new Promise<void>((resolve, reject) => {
-      (connection as MysqlConnection).query(sql, (error) => {
-        if (error) reject(error);
-        else resolve();
-      });
-    });
-  await run(MYSQL_SESSION);
-  for (const sql of MYSQL_LIMITS) await run(sql).catch(() => undefined);
+/** @throws {StoreUnavailable} when it is not known how many rows were changed. */
+async function executed(on: Sequelize, sql: string, bind: Bind, transaction?: Transaction): Promise<number> {
+  // Of this type, for the answers to others have as many shapes as there are drivers and statements.
+  const options = { bind, type: QueryTypes.BULKUPDATE, ...(transaction && { transaction }) };
+  const changed: unknown = await on.query(sql, options);
+  if (!Number.isInteger(changed)) throw new StoreUnavailable('the database did not say how many rows it changed');
+  return changed as number;
 }

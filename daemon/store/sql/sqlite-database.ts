@@ -1,4 +1,4 @@
-import { QueryTypes, Sequelize } from 'sequelize';
+import { QueryTypes, Sequelize, Transaction } from 'sequelize';
 import { type Bind, type Connection, type Database } from './database.js';
 import { sqlite } from './dialect.js';
 import { explained } from './failures.js';
@@ -53,6 +53,14 @@ export class SqliteDatabase implements Database {
     );
     this.#lastWriter = turn.catch(() => undefined);
     return turn;
+  }
+
+  inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return this.sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, work);
+  }
+
+  ask<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+    return this.select<Row>(sql, bind);
   }
 
   async close(): Promise<void> {

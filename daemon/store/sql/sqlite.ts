@@ -7,13 +7,15 @@ import type { Bind } from './database.js';
 /*
  * WAL lets reads go on beside the one writer; FULL makes a COMMIT wait for the disk, so that what was
  * acknowledged survives a power cut. Sequelize, which reads and migrates, opens a connection for each transaction and calls no hook
- * for it on SQLite, hence a driver whose every connection sets itself up before anyone may use it.
+ * for it on SQLite, hence a driver whose every connection sets itself up before anyone may use it. Somebody who reads for long, such as
+ * a backup, lets the WAL grow; by itself it would keep that size for ever.
  */
 const PRAGMAS = `
   PRAGMA busy_timeout = 5000;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
   PRAGMA foreign_keys = ON;
+  PRAGMA journal_size_limit = 16777216;
 `;
 
 class PreparedDatabase extends sqlite3.Database {

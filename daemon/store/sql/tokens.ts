@@ -13,7 +13,8 @@ import type { SecretBox } from '../secrets.js';
 import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions, pageOf } from './lists.js';
-import { tokensInState } from './population.js';
+import type { Totals } from './totals.js';
+import { ALIVE, OF_INACTIVE_PROJECT, tokensInState } from './population.js';
 import { placeOfKey } from './projects.js';
 import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
 
@@ -72,13 +73,12 @@ const SORT_COLUMNS: Record<TokenSortField, string> = {
 };
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
-const ALIVE = 't.is_active = $yes AND t.expires_at > $now';
 
 /** The states as `stateOf` tells them apart; each excludes those before it. */
 const IN_STATE: Record<TokenState, string> = {
   revoked: 't.is_active = $no',
   expired: 't.is_active = $yes AND t.expires_at <= $now',
-  project_inactive: `${ALIVE} AND NOT ${OF_ACTIVE_PROJECT}`,
+  project_inactive: `${ALIVE} AND ${OF_INACTIVE_PROJECT}`,
   rate_limited: `${ALIVE} AND t.max_requests > 0 AND t.request_count >= t.max_requests AND ${OF_ACTIVE_PROJECT}`,
   active: `${ALIVE} AND ${OF_ACTIVE_PROJECT} AND (t.max_requests = 0 OR t.request_count < t.max_requests)`,
 };
@@ -96,6 +96,7 @@ export async function listTokens(
   sort: TokenSort,
   page: PageRequest,
   nowMs: number,
+  totals: Totals | null,
 ): Promise<PageOf<TokenRow>> {
   const column = SORT_COLUMNS[sort.field];
   const { dialect } = on;
@@ -114,6 +115,7 @@ export async function listTokens(
     hint: by(orderOf(filter, sort)),
     countHint: by(indexOf(filter)),
     total: countOf(on, filter, nowMs),
+    totals: totals && ((count) => totals.of(JSON.stringify(filter), count)),
     rowOf,
     positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
   });

@@ -18,6 +18,7 @@ import {
 } from '../../core/ports.js';
 import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
 import type { Bind, Connection, Database } from './database.js';
+import { insert } from './insert.js';
 import { type SumKind, usageReport } from './usage-report.js';
 
 const FORGOTTEN_AT_ONCE = 1_000;
@@ -45,13 +46,7 @@ export class SqlUsage implements UsageStore {
 
   add({ instanceId, seq, nowMs, rows }: UsageFlush): Promise<void> {
     return this.database.transact(async (tx) => {
-      const advanced = await tx.execute(
-        seq === 1
-          ? 'INSERT INTO usage_flushes (instance_id, seq, flushed_at) VALUES ($instanceId, $seq, $nowMs)'
-          : 'UPDATE usage_flushes SET seq = $seq, flushed_at = $nowMs WHERE instance_id = $instanceId AND seq = $seq - 1',
-        { instanceId, seq, nowMs },
-      );
-      if (advanced !== 1) throw new StoreUnavailable(`flush ${seq} is not the next of this instance`);
+      await advance(tx, { instanceId, seq, nowMs });
       if (seq === 1) await tx.execute('DELETE FROM usage_flushes WHERE flushed_at < $old', { old: nowMs - DAY_MS });
       await addAll(tx, HOURLY, rows.map(hourlyOf));
       await addAll(tx, SUMS, sumsOf(rows));
@@ -104,6 +99,18 @@ export class SqlUsage implements UsageStore {
 }
 
 // ---- adding
+
+/** Makes the flush's number the instance's last. One that had nothing to flush for a day may have been forgotten by others. */
+async function advance(tx: Connection, { instanceId, seq, nowMs }: Omit<UsageFlush, 'rows'>): Promise<void> {
+  const advanced = await tx.execute(
+    'UPDATE usage_flushes SET seq = $seq, flushed_at = $nowMs WHERE instance_id = $instanceId AND seq = $seq - 1',
+    { instanceId, seq, nowMs },
+  );
+  if (advanced === 1) return;
+  const known = await tx.select('SELECT seq FROM usage_flushes WHERE instance_id = $instanceId', { instanceId });
+  if (known.length > 0) throw new StoreUnavailable(`flush ${seq} is not the next of this instance`);
+  await insert(tx, 'usage_flushes', { instance_id: instanceId, seq, flushed_at: nowMs });
+}
 
 const hourlyOf = (row: UsageRow): Values => ({
   id: row.id,

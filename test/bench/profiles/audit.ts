@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AuditAction, Caller } from '../../../daemon/core/audit.js';
 import { openStores } from '../../../daemon/store/open.js';
+import { TestClock } from '../../support/clock.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { type Figure, median } from '../figures.js';
 import type { Report } from '../run.js';
@@ -38,7 +39,10 @@ export async function audit(): Promise<Report> {
 
 /** As `SqlChange.record` writes them, but without a question for each. */
 async function makeRecords(path: string, projects: readonly string[]): Promise<void> {
-  const stores = await openStores({ databasePath: path, encryptionKey: undefined });
+  const stores = await openStores(
+    { database: { driver: 'sqlite', path }, encryptionKey: undefined },
+    { clock: new TestClock() },
+  );
   const { database } = stores;
   const beginMs = Date.now() - RECORDS * APART_MS;
   for (let first = 1; first <= RECORDS; first += AT_ONCE) {

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DAY_MS, HOUR_MS } from '../../../daemon/core/usage.js';
 import { openStores } from '../../../daemon/store/open.js';
+import { TestClock } from '../../support/clock.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { type Figure, median } from '../figures.js';
 import type { Report } from '../run.js';
@@ -36,7 +37,10 @@ export async function usage(): Promise<Report> {
 
 /** Each token has a model of its own; one use in a hundred fails, in rows of its own. */
 async function makeYear(path: string, percentActive: number): Promise<number> {
-  const stores = await openStores({ databasePath: path, encryptionKey: undefined });
+  const stores = await openStores(
+    { database: { driver: 'sqlite', path }, encryptionKey: undefined },
+    { clock: new TestClock() },
+  );
   const lastDayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS;
   let rows = 0;
   for (let day = DAYS - 1; day >= 0; day--) {

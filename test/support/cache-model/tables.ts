@@ -93,7 +93,7 @@ export class Tables implements TokenLookup, Ledger {
       token.reserved -= giveBack;
       const granted = Math.min(take, token.cap - token.reserved);
       token.reserved += granted;
-      if (take > 0) reports.set(tokenId, { granted, left: token.cap - token.reserved });
+      if (take > 0) reports.set(tokenId, { granted, left: token.cap - token.reserved, isHeldElsewhere: false });
     }
     return Promise.resolve(reports);
   }
@@ -101,5 +101,7 @@ export class Tables implements TokenLookup, Ledger {
   // No history breaks the database.
   enrol = () => Promise.resolve();
   lastSeq = () => Promise.reject(new Error('no tick is ever in doubt here'));
+  held = () => Promise.reject(new Error('no tick is ever in doubt here'));
+  rejoin = () => Promise.reject(new Error('nobody is ever buried here'));
   retire = () => Promise.resolve();
 }

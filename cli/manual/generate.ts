@@ -1,0 +1,15 @@
+/** `npm run docs`: writes the pages of the commands, and names all pages in package.json. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { manualPages } from './pages.js';
+
+// The compiled file stands three folders below.
+const ROOT = join(import.meta.dirname, '../../..');
+const FOLDER = join(ROOT, 'man');
+
+for (const [name, text] of await manualPages()) writeFileSync(join(FOLDER, name), text);
+
+const path = join(ROOT, 'package.json');
+const manifest = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+manifest.man = readdirSync(FOLDER).map((page) => `./man/${page}`);
+writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`);

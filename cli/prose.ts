@@ -1,0 +1,47 @@
+/** Explanations as data: help shows them on a terminal, man pages in print. */
+
+/** Text; `words in backquotes` stand out in print. */
+export type Block =
+  | string
+  | { entries: readonly (readonly [term: string, text: string])[] }
+  /** As they are, such as commands to paste. */
+  | { lines: readonly string[] };
+
+const LONGEST_LINE = 100;
+const WIDEST_TERM = 32;
+const NARROWEST_TEXT = 24;
+const INDENT = '  ';
+
+/** A terminal's columns, as far as a line is still read with ease. */
+export const readableWidth = (columns: number | undefined) => Math.min(columns || LONGEST_LINE, LONGEST_LINE);
+
+export const textOf = (blocks: readonly Block[], width: number) =>
+  blocks.map((block) => linesOf(block, width).join('\n')).join('\n\n');
+
+function linesOf(block: Block, width: number): string[] {
+  if (typeof block === 'string') return wrapped(block, width);
+  return 'lines' in block ? block.lines.map((line) => INDENT + line) : columnsOf(block.entries, width);
+}
+
+/** Terms, and beside each what it means. */
+export function columnsOf(entries: readonly (readonly [term: string, text: string])[], width: number): string[] {
+  const widest = Math.min(WIDEST_TERM, Math.max(...entries.map(([term]) => term.length)));
+  const indent = INDENT.length + widest + INDENT.length;
+  return entries.flatMap(([term, text]) => {
+    const [first = '', ...others] = wrapped(text, Math.max(NARROWEST_TEXT, width - indent));
+    const beside = others.map((line) => `${' '.repeat(indent)}${line}`);
+    // A term too long for its column has a line of its own.
+    if (term.length > widest) return [INDENT + term, `${' '.repeat(indent)}${first}`, ...beside];
+    return [`${INDENT}${term.padEnd(widest)}${INDENT}${first}`.trimEnd(), ...beside];
+  });
+}
+
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}

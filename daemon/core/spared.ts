@@ -1,0 +1,55 @@
+import type { Clock } from './ports.js';
+
+/** What costs much may take this share of the time of whoever is asked, at most. */
+const SHARE = 20;
+/** Who asks waits no longer for a new answer while there is an older one. */
+const PATIENCE_MS = 50;
+
+/**
+ * An answer that is asked for over and over, and may cost much: it is found out anew where that costs little, and now and then where it
+ * costs much. Those who ask at the same time get the same one.
+ */
+export class Spared<T> {
+  #last: { answer: T; usableUntilMs: number } | null = null;
+  #asking: Promise<T> | null = null;
+
+  /** @param mayLast whether an answer may be given again at all. */
+  constructor(
+    private readonly clock: Pick<Clock, 'monotonic' | 'after'>,
+    private readonly mayLast: (answer: T) => boolean = () => true,
+  ) {}
+
+  /** @param ask after an error there is no older answer. */
+  async current(ask: () => Promise<T>): Promise<T> {
+    const last = this.#last;
+    if (last && this.clock.monotonic() < last.usableUntilMs) return last.answer;
+    this.#asking ??= this.#ask(ask).finally(() => {
+      this.#asking = null;
+    });
+    if (!last) return this.#asking;
+    let cancel: () => void = () => undefined;
+    const enough = new Promise<T>((resolve) => {
+      cancel = this.clock.after(PATIENCE_MS, () => {
+        resolve(last.answer);
+      });
+    });
+    this.#asking.catch(() => undefined); // Who has an older answer by then need not hear of it.
+    return Promise.race([this.#asking, enough]).finally(() => {
+      cancel();
+    });
+  }
+
+  async #ask(ask: () => Promise<T>): Promise<T> {
+    const begunAtMs = this.clock.monotonic();
+    try {
+      const answer = await ask();
+      const endedAtMs = this.clock.monotonic();
+      const usableUntilMs = endedAtMs + SHARE * (endedAtMs - begunAtMs);
+      this.#last = this.mayLast(answer) ? { answer, usableUntilMs } : null;
+      return answer;
+    } catch (error) {
+      this.#last = null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { type QueryInterface, type Sequelize, Transaction } from 'sequelize';
+
+/** What Sequelize's transactions are made of, beside what it tells of them. */
+interface Parts {
+  prepareEnvironment(usesLocalStorage: boolean): Promise<void>;
+  /** Gives the connection back. */
+  cleanup(): void;
+  /** Ends the connection. */
+  forceCleanup(): Promise<void>;
+}
+
+/** Sequelize's own, which would write to the console whenever the end of a connection was the end of a transaction. */
+class QuietTransaction extends Transaction {
+  get parts(): Parts {
+    return this as unknown as Parts;
+  }
+
+  override commit(): Promise<void> {
+    return this.#end((queries) => queries.commitTransaction(this));
+  }
+
+  override rollback(): Promise<void> {
+    return this.#end((queries) => queries.rollbackTransaction(this));
+  }
+
+  async #end(how: (queries: QueryInterface) => Promise<void>): Promise<void> {
+    try {
+      const { sequelize } = this as unknown as { sequelize: Sequelize };
+      await how(sequelize.getQueryInterface());
+    } catch (error) {
+      await this.parts.forceCleanup(); // Which takes back what was not committed.
+      throw error;
+    }
+    this.parts.cleanup();
+  }
+}
+
+/** Runs `work` in a transaction of its own. An error takes everything back. */
+export async function inTransaction<T>(
+  sequelize: Sequelize,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  const transaction = new QuietTransaction(sequelize, {});
+  await transaction.parts.prepareEnvironment(false);
+  let result: T;
+  try {
+    result = await work(transaction);
+  } catch (error) {
+    await transaction.rollback().catch(() => undefined);
+    throw error;
+  }
+  await transaction.commit();
+  return result;
+}

@@ -1,0 +1,171 @@
+import { expect } from 'chai';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { Terminal, WITHOUT_TMUX } from '../support/tmux.js';
+import { ended, MAIN, start } from './processes.js';
+import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+
+const TOKEN = { id: '3fa91c2e-0000-4000-8000-000000000001', name: 'ci-deploy', state: 'active' };
+const PROJECTS = [
+  { id: '77ab10f3-0000-4000-8000-000000000001', name: 'website', is_active: true },
+  { id: '88ab10f3-0000-4000-8000-000000000002', name: '$(touch pwned)`touch pwned`', is_active: true },
+  { id: '99ab10f3-0000-4000-8000-000000000003', name: "x'; touch pwned; '\n\x1b[31m%F{red}\\", is_active: true },
+];
+
+interface Completing {
+  /** Whether it must be there where tests run for all. */
+  isRequired: boolean;
+  argv: (folder: string) => string[];
+  files: Record<string, string>;
+  showsMeanings: boolean;
+}
+
+const SHELLS: Record<string, Completing> = {
+  bash: {
+    isRequired: true,
+    argv: (folder) => ['bash', '--noprofile', '--rcfile', join(folder, '.bashrc'), '-i'],
+    files: { '.bashrc': "PS1='ready> '\nbind 'set show-all-if-ambiguous on'\nsource <(llmp completion bash)\n" },
+    showsMeanings: false,
+  },
+  zsh: {
+    isRequired: false,
+    argv: () => ['zsh', '-d', '-i'],
+    files: { '.zshrc': "autoload -Uz compinit\ncompinit -D\nPS1='ready> '\nsource <(llmp completion zsh)\n" },
+    showsMeanings: true,
+  },
+  fish: {
+    isRequired: false,
+    argv: (folder) => ['fish', '--no-config', '-i', '-C', `source ${join(folder, 'config.fish')}`],
+    files: {
+      'config.fish':
+        "set -g fish_greeting\nset -g fish_autosuggestion_enabled 0\nfunction fish_prompt\n  printf 'ready> '\nend\nllmp completion fish | source\n",
+    },
+    showsMeanings: true,
+  },
+};
+
+for (const [name, shell] of Object.entries(SHELLS)) {
+  const isMissing =
+    spawnSync(name, ['--version']).error !== undefined && !(process.env.CI === 'true' && shell.isRequired);
+  const why = isMissing ? ` (skipped: no ${name} here)` : WITHOUT_TMUX;
+
+  describe(`completion in ${name}${why}`, () => {
+    let daemon: StandIn;
+    let folder: string;
+    let terminal: Terminal;
+
+    before(function () {
+      if (why !== '') this.skip();
+    });
+
+    beforeEach(async () => {
+      daemon = await startStandIn();
+      daemon.answer = (req, res) => {
+        answerJson(res, 200, req.url?.startsWith('/manage/tokens') ? [TOKEN] : PROJECTS);
+      };
+      folder = temporaryFolder();
+      mkdirSync(join(folder, 'bin'));
+      const llmp = join(folder, 'bin', 'llmp');
+      writeFileSync(llmp, `#!/bin/sh\nexec '${process.execPath}' -- '${MAIN}' "$@"\n`);
+      chmodSync(llmp, 0o700);
+      for (const [file, text] of Object.entries(shell.files)) writeFileSync(join(folder, file), text);
+      writeFileSync(join(folder, 'my settings.env'), '');
+      writeFileSync(join(folder, 'token'), MANAGEMENT_TOKEN, { mode: 0o600 });
+      const env = {
+        HOME: folder,
+        ZDOTDIR: folder,
+        PATH: `${join(folder, 'bin')}:${process.env.PATH ?? ''}`,
+        LLMP_SERVER: daemon.url,
+        MANAGEMENT_TOKEN_FILE: join(folder, 'token'),
+      };
+      terminal = await Terminal.open(shell.argv(folder), { env, cwd: folder, columns: 120 });
+      await terminal.shows(/^ready>$/m);
+    });
+
+    afterEach(async () => {
+      await terminal.close();
+      await daemon.stop();
+    });
+
+    /** Presses Tab until it did: on a machine that is too busy the shell is given nothing after 800 ms, and one presses again. */
+    async function completes(typed: string, shown: RegExp | string): Promise<void> {
+      await terminal.type(typed);
+      for (let tries = 1; ; tries += 1) {
+        await terminal.press('Tab');
+        try {
+          await terminal.shows(shown, 3_000);
+          return;
+        } catch (error) {
+          if (tries === 5) throw error;
+        }
+      }
+    }
+
+    it('goes from a command to the id of a token', async () => {
+      await completes('llmp tok', /^ready> llmp token\s*$/m);
+      await completes('rev', /^ready> llmp token revoke\s*$/m);
+      await completes('3f', /^ready> llmp token revoke 3fa91c2e-0000-4000-8000-000000000001\s*$/m);
+    });
+
+    it('knows values of options, apart and behind =', async () => {
+      await completes('llmp token list --state exp', /--state expired\s*$/m);
+      await completes('--sort=last', /--state expired --sort=last_used_at\s*$/m);
+      await completes('-o js', /-o json/m);
+    });
+
+    it('knows an address with colons in it', async () => {
+      await completes(`llmp --server ${daemon.url} project get web`, /get website\s*$/m);
+    });
+
+    it('goes on within quotes, and behind other commands', async () => {
+      await completes('llmp "tok', /^ready> llmp "token"/m);
+      await terminal.press('C-u');
+      await completes('true; llmp   token  rea', /^ready> true; llmp {3}token {2}reactivate\s*$/m);
+    });
+
+    it('leaves files to the shell', async () => {
+      await completes('llmp daemon --env-file my', /--env-file (my\\ settings\.env|'my settings\.env')/);
+      await terminal.press('C-u');
+      await completes('llmp daemon --env-file=my', /--env-file='?my\\? settings\.env/);
+    });
+
+    it('evaluates nothing of what projects are called, and offers it by id', async () => {
+      await completes('llmp project get ', /88ab10f3[\s\S]*99ab10f3|99ab10f3[\s\S]*88ab10f3/);
+      if (shell.showsMeanings)
+        expect(await terminal.screen())
+          .to.contain('$(touch pwned)`touch')
+          .and.to.contain('\\x0a\\x1b[31m');
+      await completes('88', /^ready> llmp project get 88ab10f3-0000-4000-8000-000000000002\s*$/m);
+      await terminal.press('C-u');
+      await terminal.type('echo still here');
+      await terminal.press('Enter');
+      await terminal.shows(/^still here$/m);
+      expect(existsSync(join(folder, 'pwned'))).to.be.false;
+    });
+  });
+}
+
+describe('what a shell waits for', () => {
+  const BUSY_MACHINE_MS = 10_000;
+
+  it('ends when a file does not answer, without a word', async function () {
+    this.timeout(BUSY_MACHINE_MS * 2);
+    const pipe = join(temporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const child = start(['__complete', '--', 'token', 'revoke', ''], { MANAGEMENT_TOKEN_FILE: pipe });
+    const { out, err, signal } = await ended(child);
+    expect({ out, err, signal }).to.deep.equal({ out: 'words\n', err: '', signal: 'SIGKILL' });
+  });
+
+  it('ends by itself when a daemon does not answer', async function () {
+    this.timeout(BUSY_MACHINE_MS * 2);
+    const daemon = await startStandIn();
+    daemon.answer = () => undefined;
+    const child = start(['__complete', '--', 'token', 'revoke', ''], { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN });
+    const { out, err } = await ended(child);
+    expect({ out, err }).to.deep.equal({ out: 'words\n', err: '' });
+    await daemon.stop();
+  });
+});

@@ -1,0 +1,260 @@
+import { expect } from 'chai';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { GLOBAL_OPTIONS } from '../../cli/globals.js';
+import { wholeTree } from '../../cli/tree.js';
+import { type Captured, llmp, type Situation } from './captured.js';
+import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+
+const WEB = { id: '77ab10f3-0000-4000-8000-000000000001', name: 'web', is_active: true };
+const OFF = { id: '77ab10f3-0000-4000-8000-000000000002', name: 'staging.eu-1', is_active: false };
+const HOSTILE = [
+  '$(touch pwned)',
+  '`touch pwned`',
+  'a; touch pwned',
+  "it's",
+  'new\nline\ttab',
+  '-rf',
+  '\x1b[31mred',
+  '%F{red}%',
+  '~root',
+  '\\x',
+].map((name, at) => ({ id: `99ab10f3-0000-4000-8000-00000000000${at}`, name, is_active: true }));
+const TOKENS = [
+  { id: '3fa91c2e-0000-4000-8000-000000000001', name: 'ci-deploy', state: 'active' },
+  { id: '3fb91c2e-0000-4000-8000-000000000002', name: null, state: 'revoked' },
+  { id: '$(touch pwned)', name: 'hostile daemon', state: 'active' },
+];
+
+/** The words that may stand where the last of `words` does. */
+async function offered(words: readonly string[], situation: Situation = {}): Promise<string[]> {
+  const { exitCode, out, err } = await complete(words, situation);
+  expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
+  const [kind, ...lines] = out.trimEnd().split('\n');
+  return kind === 'files' ? ['FILES'] : lines.map((line) => line.split('\t')[0]!);
+}
+
+const complete = (words: readonly string[], situation: Situation): Promise<Captured> =>
+  llmp(['__complete', '--', ...words], { pause: untilAborted, ...situation });
+
+/** However busy the machine is, the answer is waited for. */
+const untilAborted = (_ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => {
+      resolve();
+    });
+  });
+
+describe('completion offers', () => {
+  for (const [line, words] of [
+    ['tok', ['token']],
+    ['serv', []],
+    ['token re', ['revoke', 'reactivate']],
+    ['manage pro', ['project']],
+    ['manage token wh', ['whois']],
+    ['token list --st', ['--state']],
+    ['token list --state ', ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive']],
+    ['token list --state ex', ['expired']],
+    ['token list --state=ex', ['--state=expired']],
+    ['-o j', ['json', 'jsonl']],
+    ['token -o csv li', ['list']],
+    ['token list -o csv --sort -cr', ['-created_at']],
+    ['token list --management-token-f', ['--management-token-file']],
+    ['cache purge --method ', ['GET', 'POST']],
+    ['usage --by mo', ['model']],
+    ['usage --by token,', ['token,project', 'token,model', 'token,hour', 'token,day']],
+    ['serve --ch', ['--check']],
+    ['daemon --env-file ', ['FILES']],
+    ['daemon --env-file=', ['FILES']],
+    ['audit verify ', ['FILES']],
+    ['run -- ', ['FILES']],
+    ['run -- npm --re', ['FILES']],
+    ['completion ', ['bash', 'zsh', 'fish']],
+    ['completion bash ', []],
+    ['help exi', ['exit-codes']],
+    ['help token gen', ['generate']],
+    ['man tok', ['token']],
+    ['nonsense ', []],
+    ['token nonsense ', []],
+    ['token list --name', []],
+    ['--help', ['--help']],
+    ['__com', []],
+  ] as const) {
+    it(`for \`${line}\`: ${words.join(' ') || 'nothing'}`, async () => {
+      expect(await offered(line.split(' '))).to.have.members(words);
+    });
+  }
+
+  it('every first word there is help for, with what it is for', async () => {
+    const { out } = await complete([''], {});
+    expect(out).to.contain('\nstatus\t').and.to.contain('\ntoken\tissue, list');
+    expect(out).not.to.contain('__complete');
+  });
+
+  it('ids and names wherever one is taken', async () => {
+    const what = { 'project-id': 'project', 'token-id': 'token', context: 'context' };
+    for (const { path, command } of (await wholeTree()).commands) {
+      for (const option of [...Object.values(command.options), ...Object.values(GLOBAL_OPTIONS)]) {
+        const [, name = ''] = /--([\w-]+) </.exec(option.flags) ?? [];
+        const expected = (what as Record<string, string | undefined>)[name];
+        expect(option.completes, `${path.join(' ')} ${option.flags}`).to.equal(expected);
+      }
+    }
+  });
+
+  it('no option twice', async () => {
+    expect(await offered(['token', 'list', '--state', 'active', '--s'])).to.have.members(['--sort', '--server']);
+  });
+
+  it('contexts, without asking anybody', async () => {
+    const file = join(temporaryFolder(), 'config.toml');
+    writeFileSync(
+      file,
+      '[contexts.prod]\nserver = "https://llmp.example"\n[contexts.dev]\nserver = "unix:/run/llmp"\n',
+      {
+        mode: 0o600,
+      },
+    );
+    const env = { LLMP_CONFIG: file };
+    for (const words of [
+      ['-c', ''],
+      ['context', 'use', ''],
+      ['token', 'list', '--context', ''],
+    ]) {
+      expect(await offered(words, { env })).to.have.members(['prod', 'dev']);
+    }
+    expect(await offered(['--context=p'], { env })).to.deep.equal(['--context=prod']);
+  });
+
+  describe('from the daemon', () => {
+    let daemon: StandIn;
+    let env: NodeJS.ProcessEnv;
+
+    beforeEach(async () => {
+      daemon = await startStandIn();
+      env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
+      daemon.answer = (req, res) => {
+        answerJson(res, 200, req.url?.startsWith('/manage/tokens') ? TOKENS : [WEB, OFF, ...HOSTILE]);
+      };
+    });
+    afterEach(() => daemon.stop());
+
+    it('ids of tokens, with their names', async () => {
+      const { out } = await complete(['token', 'revoke', '3f'], { env });
+      expect(out).to.equal(`words\n${TOKENS[0]!.id}\tci-deploy, active\n${TOKENS[1]!.id}\trevoked\n`);
+      expect(daemon.asked.map(({ url }) => url)).to.deep.equal(['/manage/tokens?limit=200&q=3f']);
+    });
+
+    it('no id a second time', async () => {
+      expect(await offered(['token', 'get', TOKENS[0]!.id, ''], { env })).to.deep.equal([TOKENS[1]!.id]);
+    });
+
+    it('names of projects, and ids where those are typed', async () => {
+      expect(await offered(['project', 'get', 'w'], { env })).to.deep.equal(['web']);
+      expect(await offered(['token', 'list', '--project-id', 's'], { env })).to.deep.equal(['staging.eu-1']);
+      expect(await offered(['token', 'list', '--project-id=we'], { env })).to.deep.equal(['--project-id=web']);
+      expect(await offered(['project', 'get', '77ab'], { env })).to.have.members([WEB.id, OFF.id]);
+    });
+
+    it('of names that a shell would read only the ids, the name made visible on one line', async () => {
+      const { out } = await complete(['project', 'get', ''], { env });
+      const lines = out.trimEnd().split('\n').slice(1);
+      expect(lines).to.have.length(2 + HOSTILE.length);
+      for (const line of lines) expect(line).to.match(/^[\w.-]+\t[^\p{Cc}]+$/u);
+      for (const { id } of HOSTILE) expect(out).to.contain(`\n${id}\t`);
+      expect(out).to.contain('\tnew\\x0aline\\x09tab\n').and.to.contain('\\x1b[31mred');
+    });
+
+    it('by the server, the file of the management token and the context on the line', async () => {
+      const file = join(temporaryFolder(), 'token');
+      writeFileSync(file, MANAGEMENT_TOKEN);
+      const words = ['--server', daemon.url, 'project', '--management-token-file', file, 'get', 'w'];
+      expect(await offered(words)).to.deep.equal(['web']);
+      expect(
+        await offered(['-c', 'dev', ...words.slice(2)], { env: contexts(`server = "${daemon.url}"`) }),
+      ).to.deep.equal(['web']);
+    });
+
+    it('nothing without credentials, and asks for none, not even on a terminal', async () => {
+      for (const terminal of [undefined, 80]) {
+        const situation = { env: { LLMP_SERVER: daemon.url }, ...(terminal !== undefined && { terminal }) };
+        expect(await offered(['token', 'revoke', ''], situation)).to.deep.equal([]);
+      }
+      expect(daemon.asked).to.be.empty;
+    });
+
+    it('nothing where a command would have to be run for the management token', async () => {
+      const ran = join(temporaryFolder(), 'ran');
+      const context = `server = "${daemon.url}"\ntoken_command = "touch ${ran}; echo token"`;
+      expect(await offered(['-c', 'dev', 'token', 'revoke', ''], { env: contexts(context) })).to.deep.equal([]);
+      expect(existsSync(ran)).to.be.false;
+      expect(daemon.asked).to.be.empty;
+    });
+
+    it('nothing where standard input would have to be read for the management token', async () => {
+      const words = ['--management-token-file', '-', 'token', 'revoke', ''];
+      expect(await offered(words, { env: { LLMP_SERVER: daemon.url }, stdin: MANAGEMENT_TOKEN })).to.deep.equal([]);
+    });
+
+    it('nothing over clear text beyond this machine', async () => {
+      const far = { LLMP_SERVER: 'http://llmp.example:8080', MANAGEMENT_TOKEN };
+      expect(await offered(['token', 'revoke', ''], { env: far })).to.deep.equal([]);
+    });
+
+    it('nothing when it refuses, fails, answers something else, or is not there', async () => {
+      for (const answer of [
+        refuse(401, 'unauthorized', 'no'),
+        refuse(503, 'unavailable', 'no'),
+        ((_req, res) => {
+          answerJson(res, 200, { not: 'a list' });
+        }) satisfies StandIn['answer'],
+      ]) {
+        daemon.answer = answer;
+        expect(await offered(['token', 'revoke', ''], { env })).to.deep.equal([]);
+      }
+      await daemon.stop();
+      expect(await offered(['token', 'revoke', ''], { env })).to.deep.equal([]);
+      await daemon.stop().catch(() => undefined);
+    });
+
+    it('nothing of a daemon that takes too long, but options and words all the same', async () => {
+      daemon.answer = () => undefined;
+      const pause = () => Promise.resolve();
+      expect(await offered(['token', 'revoke', ''], { env, pause })).to.deep.equal([]);
+      expect(await offered(['token', 'revoke', '--dr'], { env, pause })).to.deep.equal(['--dry-run']);
+    });
+  });
+
+  function contexts(dev: string): NodeJS.ProcessEnv {
+    const file = join(temporaryFolder(), 'config.toml');
+    writeFileSync(file, `[contexts.dev]\n${dev}\n`, { mode: 0o600 });
+    return { LLMP_CONFIG: file, MANAGEMENT_TOKEN: dev.includes('token_command') ? undefined : MANAGEMENT_TOKEN };
+  }
+});
+
+describe('llmp completion', () => {
+  it('prints a script for each shell, which the shell can read', async () => {
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      const { exitCode, out, err } = await llmp(['completion', shell]);
+      expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
+      expect(out).to.contain('llmp __complete --');
+      const script = join(temporaryFolder(), 'script');
+      writeFileSync(script, out);
+      const { status, stderr } = spawnSync(shell, ['-n', script], { encoding: 'utf8' });
+      if (status !== null) expect({ shell, status, stderr }).to.deep.equal({ shell, status: 0, stderr: '' });
+    }
+  });
+
+  it('exits 2 for another shell, and without one', async () => {
+    expect((await llmp('completion bahs')).err).to.contain('Did you mean bash?');
+    expect((await llmp('completion')).exitCode).to.equal(2);
+  });
+
+  it('is said in the README as in its examples', async () => {
+    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+    expect(readme).to.contain('source <(llmp completion bash)');
+    expect((await llmp('completion bash')).out).to.contain('source <(llmp completion bash)');
+  });
+});

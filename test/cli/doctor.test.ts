@@ -1,0 +1,424 @@
+import { expect } from 'chai';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer as createTlsServer } from 'node:https';
+import { join } from 'node:path';
+import { Sequelize } from 'sequelize';
+import { examine, type Finding } from '../../daemon/ops/doctor.js';
+import { canary, canaryEncryptionKey } from '../support/canaries.js';
+import { selfSigned } from '../support/certificates.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { DatabaseServer, WITHOUT } from '../support/database-servers.js';
+import { spawnDaemon } from '../support/process.js';
+import { freePort, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { type Captured, llmp } from './captured.js';
+import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+
+interface Diagnosis extends Captured {
+  findings: Finding[];
+  /** All findings of a check, in a text to look for words in. */
+  of: (check: string) => string;
+}
+
+describe('llmp doctor', () => {
+  let dir: string;
+  let upstream: StandIn;
+  let env: NodeJS.ProcessEnv;
+  let umask: number;
+
+  beforeEach(async () => {
+    umask = process.umask(0o077); // As the process has it.
+    dir = temporaryFolder();
+    upstream = await startStandIn();
+    env = {
+      MANAGEMENT_TOKEN,
+      DATABASE_URL: join(dir, 'llmp.db'),
+      AUDIT_LOG_FILE: join(dir, 'audit.log'),
+      LISTEN_ADDR: `127.0.0.1:${await freePort()}`,
+      UPSTREAM_BASE_URL: upstream.url,
+      SYSTEMD_UNIT_PATH: dir,
+      LC_ALL: 'C.UTF-8',
+    };
+  });
+  afterEach(async () => {
+    process.umask(umask);
+    await upstream.stop();
+  });
+
+  async function diagnosed(more: Record<string, string> = {}, args = ''): Promise<Diagnosis> {
+    const captured = await llmp(`doctor --json ${args}`.trim(), { env: { ...env, ...more } });
+    const { checks } = JSON.parse(captured.out) as { ok: boolean; checks: Finding[] };
+    const of = (check: string) =>
+      checks
+        .filter((each) => each.check === check)
+        .map(({ state, evidence, advice }) => `${state}: ${evidence} > ${advice ?? ''}`)
+        .join('\n');
+    return { ...captured, findings: checks, of };
+  }
+
+  describe('before a daemon ever started', () => {
+    it('finds nothing wrong with good settings, and makes nothing', async () => {
+      const { exitCode, findings, of } = await diagnosed();
+      expect(findings.filter(({ state }) => state === 'failed' || state === 'warning')).to.deep.equal([]);
+      expect(exitCode).to.equal(0);
+      expect(of('database')).to.contain('made at the first start');
+      expect(of('listening')).to.contain('is free');
+      expect(of('upstream')).to.contain('answered 200');
+      expect(readdirSync(dir)).to.deep.equal([]);
+    });
+
+    it('asks the provider for nothing that would need a key', async () => {
+      await diagnosed();
+      expect(upstream.asked.map(({ method, url, headers }) => [method, url, headers.authorization])).to.deep.equal([
+        ['HEAD', '/', undefined],
+      ]);
+    });
+
+    it('is a table on a terminal, with what to do below what was seen, and lines for scripts elsewhere', async () => {
+      const more = { ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${await freePort()}`, TERM: 'xterm' };
+      const shown = await llmp('doctor --no-color', { env: more, terminal: 100 });
+      expect(shown.exitCode).to.equal(9);
+      expect(shown.out).to.match(/^STATE +CHECK +EVIDENCE\n/);
+      expect(shown.out).to.match(/^✗ failed +upstream .*ECONNREFUSED\n +> nc -vz 127/m);
+      expect(shown.out).to.match(/^● ok +terminal +TERM=xterm, 16 colours, UTF-8/m);
+      expect(shown.err).to.match(/^1 failed, /m);
+      const piped = await llmp('doctor', { env: more });
+      expect(piped.out).to.match(/^upstream\tfailed\t.*ECONNREFUSED\tnc -vz 127\.0\.0\.1 \d+$/m);
+    });
+
+    it('has a line of JSON each with -o jsonl', async () => {
+      const { out } = await llmp('doctor -o jsonl', { env });
+      const lines = out.trimEnd().split('\n');
+      expect(lines.map((line) => Object.keys(JSON.parse(line) as object))).to.deep.equal(
+        lines.map(() => ['check', 'state', 'evidence', 'advice']),
+      );
+    });
+  });
+
+  describe('of the settings', () => {
+    it('tells every problem and every warning, and only problems fail', async () => {
+      const bad = await diagnosed({ LOG_LEVEL: 'loud', MAX_REQUEST_SIZE: '50', LLMP_SERVR: 'x' });
+      expect(bad.exitCode).to.equal(9);
+      expect(bad.of('settings'))
+        .to.contain('failed: LOG_LEVEL must be one of')
+        .and.contain('failed: MAX_REQUEST_SIZE must be')
+        .and.contain('warning: LLMP_SERVR in the environment is no setting; did you mean LLMP_SERVER?')
+        .and.contain('llmp config validate');
+      expect(bad.of('upstream'), 'what is not wrong is looked at').to.contain('ok:');
+      const unwise = await diagnosed({ MANAGEMENT_TOKEN: 'short' });
+      expect(unwise.of('settings')).to.contain('warning: MANAGEMENT_TOKEN is shorter');
+      expect(unwise.exitCode).to.equal(0);
+    });
+
+    it('says where they come from, and fails for an env file that everybody can read', async () => {
+      const file = join(dir, 'llmp.env');
+      writeFileSync(file, `MANAGEMENT_TOKEN=${MANAGEMENT_TOKEN}\n`, { mode: 0o600 });
+      delete env.MANAGEMENT_TOKEN;
+      expect((await diagnosed({}, `--env-file ${file}`)).of('settings')).to.contain(`1 from env file ${file}`);
+      chmodSync(file, 0o644);
+      const { exitCode, of } = await diagnosed({}, `--env-file ${file}`);
+      expect(of('files')).to.equal(
+        `failed: the env file ${file} has mode 0644: everybody on this machine can read it > chmod 600 ${file}`,
+      );
+      expect(exitCode).to.equal(9);
+    });
+
+    it('fails for a token file that others can read, and lets the group of an env file without secrets do so', async () => {
+      const [file, token] = [join(dir, 'llmp.env'), join(dir, 'management-token')];
+      writeFileSync(file, `MANAGEMENT_TOKEN_FILE=${token}\n`);
+      chmodSync(file, 0o640);
+      writeFileSync(token, MANAGEMENT_TOKEN);
+      chmodSync(token, 0o604);
+      delete env.MANAGEMENT_TOKEN;
+      const { of } = await diagnosed({}, `--env-file ${file}`);
+      expect(of('files')).to.match(/^ok: the env file .*0640 > $/m);
+      expect(of('files')).to.contain(`chmod 600 ${token}`);
+    });
+
+    it('fails for an env file that is not there, and looks at the rest', async () => {
+      const { exitCode, of } = await diagnosed({}, '--env-file /nowhere/llmp.env');
+      expect(exitCode).to.equal(9);
+      expect(of('settings')).to.contain('cannot read /nowhere/llmp.env: ENOENT');
+      expect(of('node')).to.contain('ok:');
+      expect(of('database'), 'nobody knows which').to.match(/^skipped: .*settings are wrong/);
+    });
+
+    it('fails for an audit file in a place where there can be none', async () => {
+      writeFileSync(join(dir, 'file'), '');
+      const { of } = await diagnosed({ AUDIT_LOG_FILE: join(dir, 'file', 'audit.log') });
+      expect(of('audit')).to.match(/^failed: .*file cannot be written by this user > ls -ld/);
+    });
+  });
+
+  describe('of a database of SQLite', () => {
+    let daemon: TestDaemon;
+
+    async function used(settings: Record<string, string> = {}): Promise<void> {
+      daemon = await startDaemon({ dir, env: settings });
+      if (settings.AUTO_MIGRATE !== 'false') await daemon.createProject();
+      await daemon.stop();
+    }
+
+    /** Everything that could change of the files in the folder. */
+    const state = () =>
+      readdirSync(dir).map((name) => {
+        const path = join(dir, name);
+        const { mode, mtimeMs, ino } = statSync(path);
+        return [name, mode, mtimeMs, ino, createHash('sha256').update(readFileSync(path)).digest('hex')];
+      });
+
+    it('opens what is sealed in it, and changes nothing', async () => {
+      await used();
+      const before = state();
+      const { exitCode, of } = await diagnosed();
+      expect(of('database')).to.match(/SQLite 3\.\d+.*in use by nobody/);
+      expect(of('schema')).to.match(/^ok: 0005\S*, nothing pending/);
+      expect(of('encryption key')).to.contain('opens the upstream keys of 1 projects');
+      expect(of('disk') + of('audit')).to.match(/GB free.*\n?.*GB free/s);
+      expect(exitCode).to.equal(0);
+      expect(state()).to.deep.equal(before);
+    });
+
+    it('sees that a running llmp has it, and does not mind', async () => {
+      daemon = await startDaemon({ dir });
+      await daemon.createProject();
+      const { of, exitCode } = await diagnosed();
+      expect(of('database')).to.contain('in use by a running llmp');
+      expect(of('encryption key')).to.contain('opens the upstream keys of 1 projects');
+      expect(exitCode).to.equal(0);
+      expect((await daemon.manage('GET', '/manage/projects')).status).to.equal(200);
+      await daemon.stop();
+    });
+
+    it('changes nothing of what a daemon left that was killed', async () => {
+      const killed = await spawnDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db') });
+      await killed.kill();
+      const before = state().filter(([name]) => !String(name).endsWith('-shm')); // All readers share it.
+      const { of, exitCode } = await diagnosed();
+      expect(of('database')).to.contain('in use by nobody');
+      expect(of('schema')).to.match(/^ok: 0005/);
+      expect(exitCode).to.equal(0);
+      expect(state().filter(([name]) => !String(name).endsWith('-shm'))).to.deep.equal(before);
+    });
+
+    it('fails when the key file is another one, or is gone', async () => {
+      await used();
+      const key = join(dir, 'llmp.db.key');
+      writeFileSync(key, `${canaryEncryptionKey()}\n`);
+      const wrong = await diagnosed();
+      expect(wrong.of('encryption key')).to.match(/^failed: does not open the upstream keys of 1 of 1 projects/);
+      expect(wrong.exitCode).to.equal(9);
+      rmSync(key);
+      const gone = await diagnosed();
+      expect(gone.of('encryption key')).to.match(/^failed: .*llmp\.db\.key: ENOENT > Restore/);
+      expect(existsSync(key)).to.equal(false);
+    });
+
+    it('warns while upstream keys are sealed with the key before', async () => {
+      const [before, after] = [canaryEncryptionKey(), canaryEncryptionKey()];
+      await used({ ENCRYPTION_KEY: before });
+      const { of } = await diagnosed({ ENCRYPTION_KEY: after, ENCRYPTION_KEY_PREVIOUS: before });
+      expect(of('encryption key')).to.match(/^warning: .*> llmp migrate rekey/);
+    });
+
+    it('fails for pending migrations that wait for an operator', async () => {
+      await used({ AUTO_MIGRATE: 'false' });
+      const { of, exitCode } = await diagnosed({ AUTO_MIGRATE: 'false' });
+      expect(of('schema')).to.match(/^failed: \d pending.*> llmp migrate up --direct/);
+      expect(exitCode).to.equal(9);
+      expect((await diagnosed()).of('schema'), 'with AUTO_MIGRATE').to.match(/^ok: empty/);
+    });
+
+    it('fails for a schema that needs a newer llmp', async () => {
+      await used();
+      const database = new Sequelize({ dialect: 'sqlite', storage: daemon.databasePath, logging: false });
+      await database.query("INSERT INTO schema_migrations VALUES ('9999-later', '99.0.0', 0)");
+      await database.close();
+      const { of, exitCode } = await diagnosed();
+      expect(of('schema')).to.match(/^failed: .*9999-later\) needs llmp 99\.0\.0 or newer/);
+      expect(exitCode).to.equal(9);
+    });
+
+    it('fails for a file that is no database, and for one that everybody can read', async () => {
+      writeFileSync(join(dir, 'llmp.db'), 'this is a diary, and not a database', { mode: 0o600 });
+      expect((await diagnosed()).of('database')).to.match(/failed: .*(?:not a database|NOTADB)/);
+      rmSync(join(dir, 'llmp.db'));
+      await used();
+      chmodSync(join(dir, 'llmp.db'), 0o644);
+      expect((await diagnosed()).of('database')).to.match(/failed: .*0644.*> chmod 600/);
+    });
+  });
+
+  describe(`of a database on a server${WITHOUT.postgres}`, () => {
+    let server: DatabaseServer | undefined;
+    before(async function () {
+      this.timeout(60_000);
+      if (WITHOUT.postgres) this.skip();
+      server = await DatabaseServer.start('postgres');
+    });
+    after(() => server?.remove());
+
+    it('names it and its version, and compares clocks; an empty one is good', async () => {
+      const DATABASE_URL = await server!.newDatabase();
+      const { of, exitCode } = await diagnosed({
+        DB_DRIVER: 'postgres',
+        DATABASE_URL,
+        ENCRYPTION_KEY: canaryEncryptionKey(),
+      });
+      expect(of('database')).to.match(/^ok: PostgreSQL \d+.* at 127\.0\.0\.1:\d+, answered in/);
+      expect(of('schema')).to.match(/^ok: empty/);
+      expect(of('clock, database')).to.match(/^ok: within/);
+      expect(exitCode).to.equal(0);
+    });
+
+    it('fails when it is not there, and shows no password', async () => {
+      const password = canary('password');
+      const DATABASE_URL = `postgres://llmp:${password}@127.0.0.1:${await freePort()}/llmp`;
+      const diagnosis = await diagnosed({ DB_DRIVER: 'postgres', DATABASE_URL, ENCRYPTION_KEY: canaryEncryptionKey() });
+      expect(diagnosis.of('database')).to.match(
+        /^failed: .*ECONNREFUSED.* > psql -h 127\.0\.0\.1 -p \d+ -U llmp -d llmp/,
+      );
+      expect(diagnosis.out).not.to.contain(password);
+    });
+  });
+
+  describe(`of Redis${WITHOUT_REDIS}`, () => {
+    let redis: TestRedis | undefined;
+    before(async function () {
+      if (WITHOUT_REDIS) this.skip();
+      redis = await TestRedis.start('--maxmemory', '64mb', '--maxmemory-policy', 'allkeys-lru');
+    });
+    after(() => redis?.stop());
+
+    it('warns of a policy that may evict events, and of events that a restart forgets', async () => {
+      const { of, exitCode } = await diagnosed({ REDIS_ADDR: redis!.address });
+      expect(of('redis')).to.match(/^ok: 127\.0\.0\.1:\d+: Redis \d/);
+      expect(of('redis memory')).to.match(/^warning: maxmemory 64 MiB, allkeys-lru: may evict .*volatile-lru/);
+      expect(of('redis persistence')).to.match(/^warning: neither .*appendonly yes/);
+      expect(of('clock, Redis')).to.match(/^ok:/);
+      expect(exitCode, 'warnings are no failure').to.equal(0);
+      await redis!.client.config('SET', 'appendonly', 'yes', 'maxmemory-policy', 'volatile-lru');
+      const mended = await diagnosed({ REDIS_ADDR: redis!.address });
+      expect(mended.of('redis memory') + mended.of('redis persistence')).not.to.contain('warning');
+    });
+
+    it('fails when it is not there', async () => {
+      const { of, exitCode } = await diagnosed({ REDIS_ADDR: `127.0.0.1:${await freePort()}` });
+      expect(of('redis')).to.match(/^failed: .*ECONNREFUSED.*> redis-cli -h 127/);
+      expect(exitCode).to.equal(9);
+    });
+  });
+
+  describe('of the upstream', () => {
+    it('fails for a name that does not resolve', async () => {
+      const { of } = await diagnosed({ UPSTREAM_BASE_URL: 'https://nowhere.invalid' });
+      expect(of('upstream')).to.match(/^failed: nowhere\.invalid does not resolve: \w+ > getent hosts/);
+    });
+
+    it('fails for a certificate that vouches for itself, and sends it nothing', async () => {
+      let requests = 0;
+      const server = createTlsServer(selfSigned({ name: 'localhost' }), (_req, res) => {
+        requests++;
+        res.end();
+      }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const { of, exitCode } = await diagnosed({ UPSTREAM_BASE_URL: `https://localhost:${port}` });
+      server.close();
+      expect(of('upstream certificate')).to.match(/^failed: TLSv1\.3, valid until .*SELF_SIGNED.*NODE_EXTRA_CA_CERTS/);
+      expect({ exitCode, requests }).to.deep.equal({ exitCode: 9, requests: 0 });
+    });
+
+    it('warns of a clock that is minutes away', async () => {
+      upstream.answer = (_req, res) => {
+        answerJson(res, 404, {}, { date: new Date(Date.now() + 600_000).toUTCString() });
+      };
+      const { of, exitCode } = await diagnosed();
+      expect(of('upstream'), 'any answer counts').to.contain('answered 404');
+      expect(of('clock, upstream')).to.match(/^warning: (?:59\d|600) s ahead of this machine's/);
+      expect(exitCode).to.equal(0);
+    });
+  });
+
+  describe('of the address to listen on', () => {
+    let other: Server | null = null;
+    afterEach(() => {
+      other?.close();
+      other = null;
+    });
+
+    it('fails when another program has it', async () => {
+      other = createServer((socket) => {
+        socket.on('error', () => undefined).end('SSH-2.0-not-llmp\r\n');
+      }).listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      const { port } = other.address() as AddressInfo;
+      const { of, exitCode } = await diagnosed({ LISTEN_ADDR: `127.0.0.1:${port}` });
+      expect(of('listening')).to.match(/^failed: 127\.0\.0\.1:\d+ is held by another program > ss -ltnp/);
+      expect(exitCode).to.equal(9);
+    });
+
+    it('fails for an address that this machine does not have', async () => {
+      const { of } = await diagnosed({ LISTEN_ADDR: '192.0.2.1:8080' });
+      expect(of('listening')).to.match(/^failed: 192\.0\.2\.1:8080: EADDRNOTAVAIL|no answer/);
+    });
+
+    it('is content when a running llmp has it, which is ready and of this release', async () => {
+      const daemon = await startDaemon({ dir });
+      const { of, exitCode } = await diagnosed({ LISTEN_ADDR: new URL(daemon.url).host });
+      await daemon.stop();
+      expect(of('listening')).to.contain('held by a running llmp, which is ready');
+      expect(of('daemon')).to.match(/^ok: http:.* is ready/);
+      expect(of('daemon version')).to.match(/^ok: 0\.1\.0, like/);
+      expect(exitCode).to.equal(0);
+    });
+
+    it('takes a socket that was left over for free', async () => {
+      expect((await diagnosed({ LISTEN_ADDR: `unix:${join(dir, 'llmp.sock')}` })).of('listening')).to.contain(
+        'is free',
+      );
+      writeFileSync(join(dir, 'file'), '');
+      const { of } = await diagnosed({ LISTEN_ADDR: `unix:${join(dir, 'file')}` });
+      expect(of('listening')).to.match(/^failed: .* is in the way/);
+    });
+  });
+
+  describe('of a daemon that is named', () => {
+    it('fails when nobody answers there', async () => {
+      const server = `http://127.0.0.1:${await freePort()}`;
+      const { of, exitCode } = await diagnosed({}, `--server ${server}`);
+      expect(of('daemon')).to.match(/^failed: .*> llmp daemon/);
+      expect(exitCode).to.equal(9);
+    });
+
+    it('warns when it is another release', async () => {
+      const daemon = await startStandIn();
+      daemon.answer = (req, res) => {
+        if (req.url === '/manage/status') answerJson(res, 200, { version: '0.0.7' });
+        else answerJson(res, 200, { status: 'ready', missing: [], degraded: [] });
+      };
+      const { of } = await diagnosed({ LLMP_SERVER: daemon.url });
+      await daemon.stop();
+      expect(of('daemon version')).to.match(/^warning: the daemon is 0\.0\.7/);
+    });
+  });
+
+  it('says so of a check that hangs, and does not wait for it', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const hanging = { ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${port}` };
+    const findings = await examine({ env: hanging, envFile: undefined, limitMs: 500 });
+    silent.close();
+    const of = (check: string) => findings.filter((each) => each.check === check).map(({ evidence }) => evidence);
+    expect(of('upstream')).to.deep.equal(['no answer within 0.5 s']);
+    expect(of('node')).to.have.lengthOf(1);
+  });
+
+  it('looks at a unit of systemd that is there', async () => {
+    writeFileSync(join(dir, 'llmp.service'), '[Service]\nExecStart=/bin/true\n');
+    expect((await diagnosed()).of('systemd')).to.match(/llmp\.service/);
+  });
+});

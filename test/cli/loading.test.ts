@@ -1,0 +1,80 @@
+import { expect } from 'chai';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { MAIN } from './processes.js';
+import { type StandIn, startStandIn } from './stand-in.js';
+
+const DIST = resolve(import.meta.dirname, '../..');
+const HOOK = new URL('../support/module-hook.js', import.meta.url).href;
+
+// What a command loads decides how long it takes to start, and can be told apart from what else the machine does.
+describe('what a command loads', () => {
+  let daemon: StandIn;
+
+  before(async () => {
+    daemon = await startStandIn();
+  });
+  after(() => daemon.stop());
+
+  /** Packages by name, and our own files by their path. */
+  async function loadedBy(args: string): Promise<{ packages: string[]; files: string[] }> {
+    const path = join(temporaryFolder(), 'loaded');
+    writeFileSync(path, '');
+    const registering = `import { register } from 'node:module'; register('${HOOK}', { data: ${JSON.stringify({ path })} });`;
+    const child = spawn(
+      process.execPath,
+      [
+        '--import',
+        `data:text/javascript,${encodeURIComponent(registering)}`,
+        '--',
+        MAIN,
+        ...args.split(' ').filter(Boolean),
+      ],
+      {
+        env: { PATH: process.env.PATH, HOME: temporaryFolder(), LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN },
+        stdio: 'ignore',
+      },
+    );
+    expect((await once(child, 'close'))[0], args).to.equal(0);
+    const urls = readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((url) => url.startsWith('file:'));
+    const paths = urls.map((url) => fileURLToPath(url));
+    const packages = paths.flatMap((file) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []);
+    const files = paths.filter((file) => !file.includes('node_modules')).map((file) => relative(DIST, file));
+    return { packages: [...new Set(packages)].sort(), files };
+  }
+
+  for (const args of [
+    '--version',
+    'version',
+    '',
+    'help',
+    'help token generate',
+    'project list',
+    'token list -o json',
+  ]) {
+    it(`llmp ${args}: of all packages only the one that parses, and of the daemon only the client`, async () => {
+      const { packages, files } = await loadedBy(args);
+      expect(packages).to.deep.equal(['commander']);
+      const ofDaemon = files.filter((file) => file.startsWith('daemon/'));
+      expect(ofDaemon).to.have.members(['daemon/api/client.js', 'daemon/api/event-stream.js']);
+    });
+  }
+
+  it('llmp --version: no command that was not asked for', async () => {
+    const { files } = await loadedBy('--version');
+    expect(files).to.include('cli/parser.js');
+    for (const file of ['cli/token.js', 'cli/run.js', 'cli/table.js', 'cli/connection.js', 'config/settings.js']) {
+      expect(files).not.to.include(file);
+    }
+  });
+
+  it('llmp usage and llmp audit list: no more than that', async () => {
+    for (const args of ['usage', 'audit list']) expect((await loadedBy(args)).packages).to.deep.equal(['commander']);
+  });
+});

@@ -1,0 +1,37 @@
+/** The command line as a process of its own, for what only a process can show. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+
+export const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+
+export type Process = ChildProcessByStdio<Writable, Readable, Readable>;
+
+export interface Ended {
+  exitCode: number | null;
+  signal: NodeJS.Signals | null;
+  out: string;
+  err: string;
+}
+
+/** Starts `llmp` with this environment and no other. */
+export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Process {
+  return spawn(process.execPath, ['--', MAIN, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+}
+
+/** @param stdin what is piped in before it ends. */
+export async function ended(child: Process, stdin = ''): Promise<Ended> {
+  child.stdin.on('error', () => undefined); // It may end before it has read all of it.
+  child.stdin.end(stdin);
+  const [out, err, [exitCode, signal]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>,
+  ]);
+  return { exitCode, signal, out, err };
+}

@@ -1,0 +1,361 @@
+import { expect } from 'chai';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { WireToken } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { type Provider, startProvider } from '../support/provider.js';
+import { llmp } from './captured.js';
+import { ended, MAIN, type Process, start } from './processes.js';
+import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+
+const NODE = process.execPath;
+
+/** Says `ready`, then names the signal that it gets, and ends with 3. */
+const HEARS = `for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'])
+  process.on(signal, () => { console.log(signal); setTimeout(() => process.exit(3), 50); });
+console.log('ready');
+setInterval(() => undefined, 1000);`;
+
+describe('llmp run', () => {
+  let provider: Provider;
+  let daemon: TestDaemon;
+  let env: NodeJS.ProcessEnv;
+
+  before(async () => {
+    provider = await startProvider();
+  });
+  after(() => provider.stop());
+  beforeEach(async () => {
+    daemon = await startDaemon({ upstream: provider.url });
+    await daemon.createProject();
+    env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
+  });
+  afterEach(() => daemon.stop());
+
+  const run = (args: readonly string[], more: NodeJS.ProcessEnv = {}) => start(['run', ...args], { ...env, ...more });
+  const tokens = async () => (await daemon.manage('GET', '/manage/tokens')).body as WireToken[];
+
+  async function onlyToken(): Promise<WireToken> {
+    const [only, ...others] = await tokens();
+    expect(others).to.deep.equal([]);
+    if (!only) throw new Error('no token was issued');
+    return only;
+  }
+
+  /** Waits for the first that it prints. */
+  async function printed(child: Process): Promise<string> {
+    const [piece] = (await once(child.stdout, 'data')) as [Buffer];
+    return piece.toString().trim();
+  }
+
+  describe('the command', () => {
+    const CALLS = `const { OPENAI_API_KEY: key, OPENAI_BASE_URL: url } = process.env;
+for (let i = 0; i < 2; i++) {
+  const answer = await fetch(url + '/models', { headers: { authorization: 'Bearer ' + key } });
+  console.log(answer.status, (await answer.json()).data[0].id);
+}`;
+
+    it('finds a key and a base URL in its environment that work, and what was used is told at the end', async () => {
+      const command = ['--max-requests', '10', '--', NODE, '--input-type=module', '-e', CALLS];
+      const { exitCode, out, err } = await ended(run(command));
+      expect(out).to.equal('200 gpt-test\n200 gpt-test\n');
+      const token = await onlyToken();
+      expect(token).to.include({ state: 'revoked', request_count: 2, max_requests: 10, name: 'node' });
+      expect(err).to.equal(`Used 2 of 10 requests. Revoked ${token.id.slice(0, 8)}.\n`);
+      expect(exitCode).to.equal(0);
+    });
+
+    it('does not get the management token, whichever way that came', async () => {
+      const file = join(temporaryFolder(), 'management-token');
+      writeFileSync(file, MANAGEMENT_TOKEN);
+      const SHOWS = 'console.log(Object.keys(process.env).filter((name) => /MANAGEMENT|OPENAI/.test(name)).join())';
+      for (const more of [{}, { MANAGEMENT_TOKEN: undefined, MANAGEMENT_TOKEN_FILE: file }]) {
+        const { out } = await ended(run(['--', NODE, '-e', SHOWS], more));
+        expect(out).to.equal('OPENAI_API_KEY,OPENAI_BASE_URL\n');
+      }
+    });
+
+    it('has our streams, and the umask that we were started with', async () => {
+      const lines = Array.from({ length: 20_000 }, (_, line) => `line ${line}\n`).join('');
+      const command = `node "$0" run -q -- sh -c 'cat; umask; echo done >&2'`;
+      const child = spawn('sh', ['-c', `umask 027; PATH='${process.env.PATH ?? ''}' ${command}`, MAIN], {
+        env: { PATH: process.env.PATH, ...env },
+      });
+      child.stdin.end(lines);
+      const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+      expect(out === `${lines}0027\n`, 'all of it comes through').to.equal(true);
+      expect(err).to.equal('done\n');
+    });
+
+    it('gets its arguments as they are, also without the -- in front', async () => {
+      const SHOWS = 'console.log(JSON.stringify(process.argv.slice(1)))';
+      for (const front of [['--', NODE], [NODE]]) {
+        const { out } = await ended(run([...front, '-e', SHOWS, '--', '-q', '--json', '--server', 'x y', '']));
+        expect(JSON.parse(out)).to.deep.equal(['-q', '--json', '--server', 'x y', '']);
+      }
+    });
+
+    it('decides the exit code, also when a signal ends it', async () => {
+      expect((await ended(run(['sh', '-c', 'exit 7']))).exitCode).to.equal(7);
+      expect((await ended(run(['sh', '-c', 'kill -KILL $$']))).exitCode).to.equal(137);
+      expect((await tokens()).map(({ state }) => state)).to.deep.equal(['revoked', 'revoked']);
+    });
+
+    for (const [what, file, exitCode] of [
+      ['does not exist', 'no-such-command-anywhere', 127],
+      ['may not be executed', '/etc/passwd', 126],
+    ] as const) {
+      it(`that ${what} is exit ${exitCode}, and the token is revoked`, async () => {
+        const failed = await ended(run(['-q', '--', file, 'an argument']));
+        expect(failed.exitCode).to.equal(exitCode);
+        expect(failed.err).to.contain(`llmp: cannot run ${file}\n`);
+        expect((await onlyToken()).state).to.equal('revoked');
+      });
+    }
+  });
+
+  describe('the token', () => {
+    it('is for an hour and named after the command, unless said otherwise', async () => {
+      await ended(run(['-q', '--', 'true']));
+      await ended(run(['-q', '--duration', '5m', '--name', 'nightly', '--', 'true']));
+      const lives = (await tokens()).map(({ name, expires_at: end, created_at: start }) => ({
+        name,
+        minutes: (Date.parse(end) - Date.parse(start)) / 60_000,
+      }));
+      expect(lives).to.have.deep.members([
+        { name: 'true', minutes: 60 },
+        { name: 'nightly', minutes: 5 },
+      ]);
+    });
+
+    it('is for the project of --project-id, then of LLMP_PROJECT_ID; with several and none named it is exit 2', async () => {
+      const { id, name } = await daemon.createProject();
+      await ended(run(['-q', '--project-id', name, '--', 'true']));
+      await ended(run(['-q', '--', 'true'], { LLMP_PROJECT_ID: id.slice(0, 8) }));
+      expect((await tokens()).map(({ project_id }) => project_id)).to.deep.equal([id, id]);
+      const { exitCode, out } = await ended(run(['--', 'echo', 'started']));
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 2, out: '' });
+    });
+
+    it('has a name that the daemon takes, whatever the command is called', async () => {
+      for (const file of [`/nowhere/\u001b[2J${'x'.repeat(200)}`, '/nowhere/ ', '\u202e']) {
+        expect((await ended(run(['-q', '--', file]))).exitCode).to.equal(127);
+      }
+      const names = (await tokens()).map(({ name }) => name);
+      expect(names).to.have.members([`\\x1b[2J${'x'.repeat(93)}`, 'run', '\\u202e']);
+    });
+
+    it('of a protected context is confirmed once, and its revocation is not asked about', async () => {
+      const config = { LLMP_CONFIG: join(temporaryFolder(), 'config.toml') };
+      await llmp(`context add prod --server ${daemon.url} --protected`, { env: config });
+      const inContext = { ...config, MANAGEMENT_TOKEN };
+      const unconfirmed = await llmp('run -c prod -- true', { env: inContext });
+      expect(unconfirmed.exitCode).to.equal(2);
+      expect(await tokens()).to.deep.equal([]);
+      const confirmed = await llmp('run -c prod --yes -- true', { env: inContext });
+      expect(confirmed.exitCode).to.equal(0);
+      expect((await onlyToken()).state).to.equal('revoked');
+    });
+
+    for (const stream of ['stdout', 'stderr'] as const) {
+      it(`is revoked when nobody reads ${stream} any more, and the command goes on`, async () => {
+        const child = run(['-v', '--', NODE, '-e', `console.log('ready'); setTimeout(() => process.exit(4), 100);`]);
+        await printed(child);
+        child[stream].destroy();
+        const [exitCode] = (await once(child, 'exit')) as [number];
+        expect((await onlyToken()).state).to.equal('revoked');
+        expect(exitCode).to.equal(4);
+      });
+    }
+
+    it('is revoked when nobody ever read stderr', async () => {
+      const child = run(['-v', '--', 'sh', '-c', 'exit 4']);
+      child.stderr.destroy();
+      const [exitCode] = (await once(child, 'exit')) as [number];
+      expect((await onlyToken()).state).to.equal('revoked');
+      expect(exitCode).to.equal(4);
+    });
+  });
+
+  describe('a signal', () => {
+    for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT'] as const) {
+      it(`${signal} goes to the command, whose exit code counts, and the token is revoked`, async () => {
+        const child = run(['-q', '--', NODE, '-e', HEARS]);
+        expect(await printed(child)).to.equal('ready');
+        child.kill(signal);
+        child.kill(signal); // npm sends the ^C of the terminal once more.
+        const { exitCode, out, err } = await ended(child);
+        expect(out).to.match(new RegExp(`^(${signal}\n)+$`));
+        expect({ exitCode, err }).to.deep.equal({ exitCode: 3, err: '' });
+        expect((await onlyToken()).state).to.equal('revoked');
+      });
+    }
+
+    it('that ends the command is the exit code', async () => {
+      const child = run(['-q', '--', 'sh', '-c', 'echo ready; exec sleep 60']);
+      await printed(child);
+      child.kill('SIGTERM');
+      expect((await ended(child)).exitCode).to.equal(143);
+      expect((await onlyToken()).state).to.equal('revoked');
+    });
+
+    it('^C at a terminal reaches the command once, and the token is revoked', async function () {
+      if (spawnSync('script', ['--version']).status !== 0) {
+        if (process.env.CI) throw new Error('script (bsdutils) is missing');
+        this.skip();
+      }
+      const folder = temporaryFolder();
+      const program = join(folder, 'hears.cjs');
+      writeFileSync(program, HEARS);
+      const line = `exec '${NODE}' -- '${MAIN}' run -q -- '${NODE}' '${program}'`;
+      const terminal = spawn('script', ['-qefc', line, '/dev/null'], { env: { PATH: process.env.PATH, ...env } });
+      let out = '';
+      terminal.stdout.on('data', (piece: Buffer) => {
+        out += piece.toString();
+        if (out.includes('ready') && !out.includes('^C')) terminal.stdin.write('\x03');
+      });
+      const [exitCode] = (await once(terminal, 'close')) as [number];
+      expect(out.match(/SIGINT/g)).to.have.length(1);
+      expect(exitCode).to.equal(3);
+      expect((await onlyToken()).state).to.equal('revoked');
+    });
+  });
+});
+
+describe('llmp run, with a daemon that is slow or away', () => {
+  const ISSUED = {
+    id: '3fa91c2e-1111-4111-8111-111111111111',
+    token: `sk-wt-${'a'.repeat(49)}`,
+    expires_at: '2030-01-01T12:00:00.000Z',
+    max_requests: 0,
+    request_count: 3,
+    cache_hit_count: 1,
+  };
+  let daemon: StandIn;
+  let env: NodeJS.ProcessEnv;
+  /** How the token is revoked, the second time and so on. */
+  let revocations: StandIn['answer'][];
+  /** Resolves with the answer to be given when a token is asked for, unless that is answered at once. */
+  let held: Promise<ServerResponse>;
+  let isHeld: boolean;
+
+  beforeEach(async () => {
+    daemon = await startStandIn();
+    env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, LLMP_PROJECT_ID: '77ab10f3-2222-4222-8222-222222222222' };
+    revocations = [];
+    isHeld = false;
+    held = new Promise((resolve) => {
+      daemon.answer = (req, res) => {
+        if (req.method === 'PATCH') {
+          (
+            revocations.shift() ??
+            ((_, it) => {
+              answerJson(it, 200, ISSUED);
+            })
+          )(req, res);
+        } else if (isHeld) resolve(res);
+        else answerJson(res, 201, ISSUED);
+      };
+    });
+  });
+  afterEach(() => daemon.stop());
+
+  const asked = () => daemon.asked.map(({ method, url }) => `${method} ${url}`);
+  const REVOCATION = `PATCH /manage/tokens/${ISSUED.id}`;
+
+  it('revokes the token that is issued after the signal, and does not start the command', async () => {
+    isHeld = true;
+    const child = start(['run', '-q', '--', 'echo', 'started'], env);
+    const answer = await held;
+    child.kill('SIGTERM');
+    child.kill('SIGINT');
+    await new Promise((resolve) => setTimeout(resolve, 200)); // Nothing tells when a signal has been heard.
+    answerJson(answer, 201, ISSUED);
+    const { exitCode, out, err } = await ended(child);
+    expect({ out, err }).to.deep.equal({ out: '', err: '' });
+    expect(exitCode).to.be.oneOf([130, 143]);
+    expect(asked()).to.deep.equal(['POST /manage/tokens', REVOCATION]);
+  });
+
+  it('does not wait long, after a signal, for a token that does not come', async () => {
+    isHeld = true;
+    const child = start(['run', '--', 'echo', 'started'], env);
+    await held;
+    child.kill('SIGINT');
+    expect(await ended(child)).to.include({ exitCode: 130, out: '', err: '' });
+  });
+
+  const inProcess = () => llmp(['run', '--', NODE, '-e', 'process.exit(5)'], { env, pause: () => Promise.resolve() });
+
+  it('tries again to revoke, when the daemon was away', async () => {
+    revocations = [(_, res) => res.destroy(), refuse(503, 'unavailable', 'later')];
+    const { exitCode, err } = await inProcess();
+    expect(exitCode).to.equal(5);
+    expect(err).to.equal('Used 3 requests, and 1 answer from the cache. Revoked 3fa91c2e.\n');
+    expect(asked()).to.deep.equal(['POST /manage/tokens', REVOCATION, REVOCATION, REVOCATION]);
+  });
+
+  it('says which token is left, until when and what to do, when the daemon stays away', async () => {
+    revocations = Array.from({ length: 20 }, () => (_, res) => res.destroy());
+    const { exitCode, err } = await inProcess();
+    expect(exitCode).to.equal(5);
+    expect(err.trimEnd().split('\n')).to.deep.equal([
+      'llmp: the token 3fa91c2e is not revoked, and can be used until 2030-01-01T12:00:00.000Z',
+      `  cannot reach the daemon at ${daemon.url}: UND_ERR_SOCKET`,
+      `  Revoke it: llmp token revoke ${ISSUED.id}`,
+    ]);
+    expect(asked()).to.have.length(7);
+  });
+
+  it('does not try again what the daemon refuses, and is content when the token is gone', async () => {
+    revocations = [refuse(401, 'management_token_refused', 'no')];
+    expect((await inProcess()).err)
+      .to.contain('refused the management token')
+      .and.to.contain(ISSUED.id);
+    revocations = [refuse(404, 'not_found', 'token not found')];
+    expect(await inProcess()).to.deep.equal({ exitCode: 5, out: '', err: '' });
+  });
+
+  it('says what is left however quiet it is to be', async () => {
+    revocations = [refuse(401, 'management_token_refused', 'no')];
+    const { err } = await llmp(['run', '-q', '--', NODE, '-e', ''], { env });
+    expect(err).to.contain('is not revoked');
+  });
+
+  describe('the base URL', () => {
+    // What it prints is its base URL; where a socket is the server nothing else tells that.
+    const SHOWS = ['--', NODE, '-p', 'process.env.OPENAI_BASE_URL'];
+
+    it('is the one given, where /v1 is elsewhere', async () => {
+      const { out } = await ended(start(['run', '--base-url', 'https://llm.example/v1', ...SHOWS], env));
+      expect(out).to.equal('https://llm.example/v1\n');
+    });
+
+    it('must be given with a unix socket, before a token is issued', async () => {
+      const socket = await startStandIn(join(temporaryFolder(), 'llmp.sock'));
+      socket.answer = daemon.answer;
+      const overSocket = { ...env, LLMP_SERVER: socket.url };
+      const { exitCode, err } = await llmp(['run', ...SHOWS], { env: overSocket });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('--base-url');
+      expect(socket.asked).to.deep.equal([]);
+      const url = 'http://127.0.0.1:8080/v1';
+      const { out } = await ended(start(['run', '--base-url', url, ...SHOWS], overSocket));
+      await socket.stop();
+      expect(out).to.equal(`${url}\n`);
+    });
+
+    for (const url of ['llm.example/v1', 'ftp://llm.example', 'https://me:secret@llm.example/v1']) {
+      it(`is refused when it is ${url}`, async () => {
+        const { exitCode, err } = await llmp(['run', '--base-url', url, ...SHOWS], { env });
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain('--base-url must be http').and.not.to.contain('secret');
+        expect(daemon.asked).to.deep.equal([]);
+      });
+    }
+  });
+});

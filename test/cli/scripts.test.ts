@@ -1,0 +1,96 @@
+import { expect } from 'chai';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { MAIN } from './processes.js';
+import { answerJson, type StandIn, startStandIn } from './stand-in.js';
+
+const run = promisify(execFile);
+
+describe('llmp in a script', function () {
+  this.timeout(60_000);
+  let daemon: TestDaemon;
+  let many: StandIn;
+
+  before(async () => {
+    daemon = await startDaemon();
+    await daemon.createProject({ name: 'web' });
+    many = await startStandIn();
+    const ids = Array.from({ length: 1000 }, (_, i) => ({
+      id: `3fa91c2e-0000-4000-8000-${String(i).padStart(12, '0')}`,
+    }));
+    many.answer = (_req, res) => {
+      answerJson(res, 200, ids, { link: '</manage/tokens?cursor=more>; rel="next"' });
+    };
+  });
+  after(async () => {
+    await many.stop();
+    await daemon.stop();
+  });
+
+  /** In real bash, with `llmp` as a function; its exit code is the last line of what it prints on stdout. */
+  async function bash(script: string, env: NodeJS.ProcessEnv = {}): Promise<{ out: string; err: string }> {
+    const llmp = `llmp() { '${process.execPath}' -- '${MAIN}' "$@"; }`;
+    const { stdout: out, stderr: err } = await run('bash', ['--norc', '-c', `${llmp}\n${script}`], {
+      env: { PATH: process.env.PATH, LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, MANY: many.url, ...env },
+    });
+    return { out, err };
+  }
+
+  it('ends with 141 and without a word when `head` has had enough', async () => {
+    const { out, err } = await bash(
+      `llmp token list -q -o id --server "$MANY" --limit 100000 | head -n 2; echo "\${PIPESTATUS[@]}"`,
+    );
+    expect(out.trimEnd().split('\n').at(-1)).to.equal('141 0');
+    expect(out.split('\n')).to.have.length(4);
+    expect(err).to.equal('');
+  });
+
+  it('ends with 141 when nobody reads its messages', async () => {
+    const { out } = await bash(
+      `{ llmp token list --server "$MANY" -v 2>&1 >&3 | head -n 1 >/dev/null; echo "\${PIPESTATUS[0]}"; } 3>/dev/null`,
+    );
+    expect(out).to.equal('141\n');
+  });
+
+  it('works with any of its three streams closed', async () => {
+    for (const closed of ['<&-', '2>&-', '<&- 2>&-']) {
+      const { out } = await bash(`llmp project list -o csv ${closed} | wc -l; echo "\${PIPESTATUS[0]}"`);
+      expect(out, closed).to.equal('2\n0\n');
+    }
+    expect((await bash('llmp project list >&-; echo $?')).out).to.equal('0\n');
+  });
+
+  it('fails with 1 when what it writes to is full', async () => {
+    const { out, err } = await bash('llmp project list > /dev/full; echo $?');
+    expect(out).to.equal('1\n');
+    expect(err)
+      .to.contain('llmp: cannot write the output')
+      .and.to.contain('ENOSPC')
+      .and.not.to.match(/^\s+at /m);
+  });
+
+  it('asks nothing where there is no terminal, and says what would have been an answer', async () => {
+    const bare = { MANAGEMENT_TOKEN: undefined };
+    const { out, err } = await bash('llmp token list </dev/null; echo $?', bare);
+    expect(out).to.equal('3\n');
+    expect(err).to.contain('MANAGEMENT_TOKEN');
+    const several = await bash('printf "%s\\n" 3fa91c2e 77ab10f3 | llmp token revoke -; echo $?');
+    expect(several.out).to.equal('2\n');
+    expect(several.err).to.contain('--yes');
+  });
+
+  it('stops what goes on for ever when its reader goes', async () => {
+    const { out } = await bash(`llmp status --watch | head -n 1 >/dev/null; echo "\${PIPESTATUS[0]}"`);
+    expect(out).to.equal('141\n');
+  });
+
+  it('hands ids from one command to the next', async () => {
+    const { out } = await bash(`set -eo pipefail
+llmp token generate -q --duration 2 >/dev/null
+llmp token generate -q --duration 3 >/dev/null
+llmp token list -o id --active-only | llmp token revoke - --yes -q
+llmp token list -o id --active-only | wc -l`);
+    expect(out.trim()).to.equal('0');
+  });
+});

@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+import { Fleet } from '../support/fleet.js';
+import { SABOTAGES } from '../support/sabotaged.js';
+import { historiesToNotice, runHistories } from './support/process-history.js';
+
+const SEED = 1;
+/** What a few histories notice; the others take more. */
+const QUICKLY_NOTICED = [
+  'a take that does not look at the cap',
+  'a tick that does not settle uses',
+  'a revocation that is not written',
+] as const satisfies (keyof typeof SABOTAGES)[];
+
+describe('F: random histories of processes', () => {
+  for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
+    describe(`that are three, on ${name}${WITHOUT[kind]}`, function () {
+      this.timeout(180_000);
+      let server: DatabaseServer;
+
+      before(async function () {
+        if (WITHOUT[kind]) this.skip();
+        server = await DatabaseServer.start(kind);
+      });
+      after(() => server.remove());
+
+      it('keep caps, revocations, changes and counts, whichever of them is killed or stands still', async () => {
+        const fleet = await Fleet.start(server, { count: 3 });
+        const { reached, kills } = await runHistories(fleet, SEED, 3);
+        await fleet.stop();
+        expect(reached).to.be.above(50);
+        expect(kills).to.be.above(0);
+      });
+
+      if (kind === 'mysql') return;
+      for (const which of QUICKLY_NOTICED) {
+        it(`show it when the store is broken on purpose: ${which}`, async () => {
+          expect(await historiesToNotice(server, which, 6)).to.be.a('number');
+        });
+      }
+    });
+  }
+
+  it('that follow one another, on SQLite, keep caps, revocations, changes and counts', async function () {
+    this.timeout(120_000);
+    const fleet = await Fleet.start(null, { count: 1 });
+    const { reached, kills } = await runHistories(fleet, SEED, 3);
+    await fleet.stop();
+    expect(reached).to.be.above(20);
+    expect(kills).to.be.above(0);
+  });
+});

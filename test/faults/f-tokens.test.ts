@@ -1,0 +1,338 @@
+import { expect } from 'chai';
+import { auditOf, changesOf, problemOf, write } from '../support/management.js';
+import { json } from '../support/provider.js';
+import { head, type RawAnswer } from '../support/raw.js';
+import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { expectRefusal, LIMIT_REACHED, UNAUTHORIZED } from '../support/refusals.js';
+import { Scene } from '../support/scene.js';
+import { eventually } from '../support/eventually.js';
+import { revokeAndReactivate } from './support/alternation.js';
+import { addTokens } from './support/crowd.js';
+
+const LIMIT = 100;
+const PARALLEL = 500;
+
+describe('F: uses and states of tokens', function () {
+  this.timeout(60_000);
+  let scene: Scene;
+
+  const open = async (env: Record<string, string> = {}) => {
+    scene = await Scene.open(env);
+  };
+  afterEach(() => scene.close());
+
+  const setActive = (isActive: boolean, id = scene.token.id) =>
+    scene.daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: isActive });
+  const capped = async (limit = LIMIT) => {
+    scene.token = await scene.daemon.createToken(scene.project.id, { max_requests: limit });
+  };
+  /** Asks that often at once, each on a connection of its own; null for each whose client leaves. */
+  const atOnce = (times: number, ask: (n: number) => Promise<RawAnswer | null> = () => scene.get()) =>
+    Promise.all(Array.from({ length: times }, (_, n) => ask(n)));
+  const statuses = (answers: readonly (RawAnswer | null)[]) => {
+    const counts: Record<string, number> = {};
+    for (const answer of answers) counts[answer?.status ?? 'left'] = (counts[answer?.status ?? 'left'] ?? 0) + 1;
+    return counts;
+  };
+
+  describe('under a cap', () => {
+    it(`F01 of ${PARALLEL} requests at once exactly as many reach the upstream as the cap has, and no more after a minute`, async () => {
+      await open();
+      await capped();
+      expect(statuses(await atOnce(PARALLEL))).to.deep.equal({ 200: LIMIT, 429: PARALLEL - LIMIT });
+      scene.daemon.clock.advance(60_000);
+      expectRefusal(await scene.get(), LIMIT_REACHED);
+      await scene.expectSpent(LIMIT);
+    });
+
+    describe(`with Redis${WITHOUT_REDIS}`, () => {
+      let redis: TestRedis;
+      let relay: Relay;
+
+      before(function () {
+        if (WITHOUT_REDIS) this.skip();
+      });
+      beforeEach(async () => {
+        redis = await TestRedis.start();
+        relay = await Relay.to(redis.port);
+      });
+      afterEach(async () => {
+        await relay.stop();
+        await redis.stop();
+      });
+
+      it('F03 the cap is as exact when Redis is killed in the middle', async () => {
+        await open({
+          REDIS_ADDR: relay.address,
+          GLOBAL_RATE_LIMIT: '1000000',
+          HTTP_CACHE_ENABLED: 'true',
+          LLM_PROXY_EVENT_BUS: 'redis-streams',
+        });
+        await capped();
+        let gone: Promise<void> | undefined;
+        scene.provider.onHead = () => {
+          if (scene.provider.received.length === LIMIT / 4) gone = redis.kill();
+        };
+        // Each its own resource: a cache would answer the others.
+        const answers = await atOnce(PARALLEL, (n) => scene.send(head(`GET /v1/models?n=${n}`, scene.secret)));
+        await gone;
+        expect(redis.isDown).to.equal(true);
+        expect(statuses(answers)).to.deep.equal({ 200: LIMIT, 429: PARALLEL - LIMIT });
+        await scene.expectSpent(LIMIT);
+      });
+    });
+
+    it('F04 who leaves or meets an upstream that fails has used one all the same, and nobody uses more than the cap', async () => {
+      await open();
+      await capped();
+      scene.provider.answer = (_req, res, { url }) => {
+        const n = Number(new URL(url, 'http://provider').searchParams.get('n'));
+        if (n % 10 === 1) res.destroy();
+        else if (n % 10 === 2) json(res, 500, {});
+        else if (n % 10 !== 3) json(res, 200, {});
+        // The others are never answered: their clients leave.
+      };
+      const ask = async (n: number) => {
+        // A POST, for a GET may be tried again.
+        const client = await scene.client(head(`POST /v1/echo?n=${n}`, scene.secret, { 'Content-Length': '2' }) + '{}');
+        if (n % 10 !== 3) return client.answer();
+        const has = () => scene.provider.received.some(({ url }) => url.endsWith(`?n=${n}`));
+        await eventually('it is there, or refused', () => has() || client.pending.length > 0);
+        if (client.pending.length > 0) return client.answer();
+        client.destroy();
+        return null;
+      };
+      const answers = await atOnce(PARALLEL, ask);
+      const counts = statuses(answers);
+      expect(counts[429]).to.equal(PARALLEL - LIMIT);
+      expect((counts[200] ?? 0) + (counts[500] ?? 0) + (counts[502] ?? 0) + (counts.left ?? 0)).to.equal(LIMIT);
+      await scene.inFlight(0);
+      await scene.expectSpent(LIMIT);
+      expectRefusal(await scene.get(), LIMIT_REACHED);
+    });
+  });
+
+  describe('F21 of requests that end in different ways', () => {
+    interface Row {
+      what: string;
+      uses: 0 | 1;
+      hits?: 0 | 1;
+      play: () => Promise<unknown>;
+    }
+    const answering = (status: number) => async () => {
+      scene.provider.answer = (_req, res) => {
+        json(res, status, {});
+      };
+      return scene.get();
+    };
+    const cached = async () => {
+      scene.provider.answer = (_req, res) => {
+        json(res, 200, {}, { 'cache-control': 'max-age=60' });
+      };
+      const other = await scene.daemon.createToken(scene.project.id);
+      await scene.get(other.token);
+      await eventually('it is kept', async () => (await scene.get(other.token)).header('x-proxy-cache') === 'hit');
+      expect((await scene.get()).header('x-proxy-cache')).to.equal('hit');
+    };
+    const ROWS: Row[] = [
+      { what: 'a good answer', uses: 1, play: answering(200) },
+      { what: "the upstream's own 404", uses: 1, play: answering(404) },
+      { what: "the upstream's own 429", uses: 1, play: answering(429) },
+      { what: "the upstream's own 503", uses: 1, play: answering(503) },
+      { what: 'an upstream key that is rejected (502)', uses: 1, play: answering(401) },
+      {
+        what: 'an upstream that breaks off before its answer (502)',
+        uses: 1,
+        play: () => {
+          scene.provider.answer = (_req, res) => {
+            res.destroy();
+          };
+          return scene.send(scene.post({}, 'x'));
+        },
+      },
+      {
+        what: 'an upstream that is silent (504)',
+        uses: 1,
+        play: async () => {
+          const client = await scene.beforeHeaders();
+          scene.daemon.clock.advance(60_000);
+          expect((await client.answer()).status).to.equal(504);
+        },
+      },
+      {
+        what: 'an answer that breaks off',
+        uses: 1,
+        play: async () => {
+          (await scene.midStream()).upstream.destroy();
+        },
+      },
+      {
+        what: 'a client that leaves before its answer',
+        uses: 1,
+        play: async () => {
+          (await scene.beforeHeaders()).destroy();
+        },
+      },
+      {
+        what: 'a client that leaves in the middle',
+        uses: 1,
+        play: async () => {
+          (await scene.midStream()).client.destroy();
+        },
+      },
+      { what: 'a hit', uses: 0, hits: 1, play: cached },
+      { what: 'a request of a wrong shape (400)', uses: 0, play: () => scene.get(scene.secret, { Host: [] }) },
+      {
+        what: 'a body that is too large (413)',
+        uses: 0,
+        play: () => scene.send(scene.post({ 'Content-Length': '99999999999' })),
+      },
+      {
+        what: 'a small body that does not arrive (408)',
+        uses: 0,
+        play: async () => {
+          const client = await scene.client(scene.post({ 'Content-Length': '10' }, 'begin'));
+          await scene.inFlight(1);
+          scene.daemon.clock.advance(30_000);
+          expect((await client.answer()).status).to.equal(408);
+        },
+      },
+      {
+        what: 'a large upload that stops in the middle (408)',
+        uses: 1,
+        play: async () => {
+          const client = await scene.midUpload();
+          scene.daemon.clock.advance(30_000);
+          expect((await client.answer()).status).to.equal(408);
+        },
+      },
+      { what: 'OPTIONS', uses: 0, play: () => scene.send(head('OPTIONS /v1/models', scene.secret)) },
+      {
+        what: 'one whose token is revoked (401)',
+        uses: 0,
+        play: async () => {
+          await setActive(false);
+          expectRefusal(await scene.get(), UNAUTHORIZED);
+        },
+      },
+      {
+        what: 'one whose project is inactive (403)',
+        uses: 0,
+        play: async () => {
+          await scene.daemon.manage('PATCH', `/manage/projects/${scene.project.id}`, { is_active: false });
+          expect((await scene.get()).status).to.equal(403);
+        },
+      },
+    ];
+    for (const { what, uses, hits = 0, play } of ROWS) {
+      it(`F21 ${what} is ${uses === 0 ? 'no use' : 'a use'}${hits === 0 ? '' : ', and a hit'}`, async () => {
+        // What may be kept goes on when its client leaves.
+        await open({ HTTP_CACHE_ENABLED: String(hits === 1), REQUEST_TIMEOUT: '60s', CLIENT_BODY_TIMEOUT: '30s' });
+        await play();
+        await scene.inFlight(0);
+        const { request_count, cache_hit_count } = await scene.daemon.token(scene.token.id);
+        expect({ request_count, cache_hit_count }).to.deep.equal({ request_count: uses, cache_hit_count: hits });
+      });
+    }
+
+    it('F21 one beyond the cap (429), and one beyond a rate limit (429), is no use', async () => {
+      await open({ IP_RATE_LIMIT: '3' });
+      await capped(1);
+      expect((await scene.get()).status).to.equal(200);
+      expectRefusal(await scene.get(), LIMIT_REACHED);
+      const other = await scene.daemon.createToken(scene.project.id);
+      expect((await scene.get(other.token)).status).to.equal(200);
+      expect((await scene.get(other.token)).status).to.equal(429);
+      expect([await scene.uses(), await scene.uses(other.id)]).to.deep.equal([1, 1]);
+    });
+  });
+
+  describe('revocation', () => {
+    it('F06 of 100 requests that begin while the token is revoked none reaches the upstream after the answer', async () => {
+      await open();
+      const asked = atOnce(100);
+      await eventually('some are there', () => scene.provider.received.length > 10);
+      await setActive(false);
+      expect(scene.daemon.daemon.admission.size.inFlight).to.equal(0);
+      const uses = await scene.uses();
+      const counts = statuses(await asked);
+      expect((counts[200] ?? 0) + (counts[401] ?? 0)).to.equal(100);
+      // What was sent before the answer may arrive behind it; nothing was begun.
+      expect(await scene.uses()).to.equal(uses);
+      expect(scene.provider.received.length).to.be.at.most(uses);
+      expectRefusal(await scene.get(), UNAUTHORIZED);
+    });
+
+    it('F07 and reactivation in turn, while requests come, end in the state set last, and each is recorded', async () => {
+      await open();
+      await revokeAndReactivate(scene, 50);
+    });
+
+    it('F12 of a crowd is one change with one record that says how many, and requests go on meanwhile', async () => {
+      await open();
+      const crowded = await scene.daemon.createProject();
+      await addTokens(scene.daemon, crowded.id, 5_000);
+      const revoking = scene.daemon.manage('POST', `/manage/projects/${crowded.id}/tokens/revoke`);
+      for (const answer of await atOnce(20)) expect(answer?.status).to.equal(200);
+      expect((await revoking).body).to.deep.equal({ message: '5000 tokens revoked', revoked_count: 5_000 });
+      const records = (await auditOf(scene.daemon)).filter(
+        ({ project_id, action }) => project_id === crowded.id && action !== 'project.create',
+      );
+      expect(records.map(({ count, outcome }) => [count, outcome])).to.deep.equal([[5_000, 'success']]);
+      expect((await changesOf(scene.daemon)).filter(({ project_id }) => project_id === crowded.id)).to.have.length(2);
+    });
+  });
+
+  it('F09 a token passes until one millisecond before expires_at, and not from then on', async () => {
+    await open();
+    scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
+    const { clock } = scene.daemon;
+    const expiresAtMs = Date.parse(scene.token.expires_at);
+    const now = clock.now.bind(clock);
+    const at = async (ms: number) => {
+      clock.now = () => ms;
+      const { status } = await scene.get();
+      clock.now = now;
+      return status;
+    };
+    expect([await at(expiresAtMs - 1), await at(expiresAtMs), await at(expiresAtMs + 1)]).to.deep.equal([
+      200, 401, 401,
+    ]);
+  });
+
+  for (const [what, before] of [
+    ['the largest 32 bits hold', 2 ** 31 - 2],
+    ['twice that', 2 ** 32 - 1],
+    ['what a double counts exactly', 2 ** 53 - 4],
+  ] as const) {
+    it(`F20 a count beyond ${what} goes on`, async () => {
+      await open();
+      await write(scene.daemon, 'UPDATE tokens SET request_count = $before, reserved = $before WHERE id = $id', {
+        before,
+        id: scene.token.id,
+      });
+      for (let n = 0; n < 3; n++) expect((await scene.get()).status).to.equal(200);
+      const shown = () => scene.daemon.token(scene.token.id);
+      await eventually('it is settled', async () => (await shown()).request_count === before + 3);
+      scene.daemon.clock.advance(1_000);
+      expect((await shown()).state).to.equal('active');
+    });
+  }
+
+  it('F20 a cap as large as there is one is kept at its end', async () => {
+    const most = 2_147_483_647;
+    await open();
+    scene.token = await scene.daemon.createToken(scene.project.id, { max_requests: most });
+    await write(scene.daemon, 'UPDATE tokens SET request_count = $used, reserved = $used WHERE id = $id', {
+      used: most - 2,
+      id: scene.token.id,
+    });
+    expect(statuses(await atOnce(5))).to.deep.equal({ 200: 2, 429: 3 });
+    expect(await scene.uses()).to.equal(most);
+    const refused = await scene.daemon.manage('POST', '/manage/tokens', {
+      project_id: scene.project.id,
+      max_requests: most + 1,
+    });
+    problemOf(refused, 400, 'invalid_request');
+  });
+});

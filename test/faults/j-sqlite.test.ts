@@ -1,0 +1,380 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync, closeSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { QueryTypes } from 'sequelize';
+import { expect } from 'chai';
+import type { WireTokenCreated } from '../../daemon/api/contract.js';
+import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
+import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestAnswer, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { auditOf, changesOf, problemOf, storedIn, write } from '../support/management.js';
+import { launchDaemon } from '../support/process.js';
+import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
+import { Scene } from '../support/scene.js';
+import { addTokens } from './support/crowd.js';
+
+const HOUR_MS = 3_600_000;
+const WAL_BYTES = 16 * 2 ** 20;
+
+const canMount = () => {
+  const dir = temporaryFolder();
+  const isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir]).status === 0;
+  if (isMounted) spawnSync('umount', [dir]);
+  return isMounted;
+};
+const WITHOUT_MOUNT = process.env.CI !== 'true' && !canMount() ? ' (skipped: may not mount here)' : '';
+
+const sqliteOf = ({ daemon }: TestDaemon) => daemon.stores.database as SqliteDatabase;
+
+function expectUnavailable(answer: TestAnswer): void {
+  problemOf(answer, 503, 'unavailable');
+  expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+}
+
+describe('J: a database of SQLite', function () {
+  this.timeout(60_000);
+  let scene: Scene;
+
+  beforeEach(async () => {
+    scene = await Scene.open({ AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' });
+  });
+  afterEach(() => scene.close());
+
+  const create = (daemon = scene.daemon) => daemon.manage('POST', '/manage/tokens', { project_id: scene.project.id });
+
+  describe('that another process has locked', () => {
+    let other: SqliteWriter;
+    beforeEach(() => {
+      other = new SqliteWriter(scene.daemon.databasePath);
+    });
+    afterEach(() => other.close());
+
+    it('J01 for a moment is waited for', async () => {
+      await other.run('BEGIN IMMEDIATE');
+      const creating = create();
+      let isDone = false;
+      const noted = creating.then(() => (isDone = true));
+      for (let n = 0; n < 20; n++) expect((await scene.get()).status).to.equal(200);
+      expect(isDone).to.equal(false);
+      await other.run('ROLLBACK');
+      expect((await creating).status).to.equal(201);
+      await noted;
+    });
+
+    it('J01 for longer is 503 after five seconds, holds up no request and no file, and is used again as soon as it is free', async () => {
+      const before = await storedIn(scene.daemon);
+      await other.run('BEGIN IMMEDIATE');
+      const beganAt = performance.now();
+      const creating = create();
+      const files: number[] = [];
+      while (performance.now() - beganAt < 1_000) {
+        const lookedAt = performance.now();
+        await stat(scene.daemon.databasePath);
+        files.push(performance.now() - lookedAt);
+        expect((await scene.get()).status).to.equal(200);
+      }
+      // One that waited for the lock would wait for seconds.
+      expect(Math.max(...files)).to.be.below(500);
+      expectUnavailable(await creating);
+      expect(performance.now() - beganAt).to.be.within(4_500, 15_000);
+      await other.run('ROLLBACK');
+      const { tokens } = await storedIn(scene.daemon);
+      expect(tokens).to.have.length(before.tokens?.length ?? 0);
+      expect((await create()).status).to.equal(201);
+    });
+  });
+
+  for (const writers of [60, 500]) {
+    it(`J02 takes what ${writers} want to write at the same time`, async () => {
+      const answers = await Promise.all(Array.from({ length: writers }, () => create()));
+      expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([201]));
+      const ids = answers.map(({ body }) => (body as WireTokenCreated).id);
+      expect(new Set(ids).size).to.equal(writers);
+    });
+  }
+
+  it('J03 is set up alike on every connection: that which reads, that of a transaction, and that which writes', async () => {
+    const { sequelize, writer } = sqliteOf(scene.daemon);
+    const expected = { busy_timeout: 5_000, journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
+    const read = async (ask: (sql: string) => Promise<object[]>) => {
+      const found: Record<string, unknown> = {};
+      for (const name of Object.keys(expected)) {
+        const [row = {}] = await ask(`PRAGMA ${name}`);
+        [found[name]] = Object.values(row) as unknown[];
+      }
+      return found;
+    };
+    const SELECT = { type: QueryTypes.SELECT } as const;
+    expect(await read((sql) => sequelize.query<object>(sql, SELECT))).to.deep.equal(expected);
+    await sequelize.transaction(async (transaction) => {
+      const ask = (sql: string) => sequelize.query<object>(sql, { ...SELECT, transaction });
+      expect(await read(ask)).to.deep.equal(expected);
+    });
+    expect(await read((sql) => writer.all<object>(sql))).to.deep.equal(expected);
+  });
+
+  /** SQLite's own error, which is the same as on a file system that was made read-only. @returns makes it as it was. */
+  function makeReadOnly(): () => void {
+    const { writer } = sqliteOf(scene.daemon);
+    const run = writer.run.bind(writer);
+    writer.run = async (sql, bind) => {
+      if (sql === 'BEGIN IMMEDIATE') await run('PRAGMA query_only = 1');
+      return run(sql, bind);
+    };
+    return () => {
+      writer.run = async (sql, bind) => {
+        if (sql === 'BEGIN IMMEDIATE') await run('PRAGMA query_only = 0');
+        return run(sql, bind);
+      };
+    };
+  }
+
+  it('J05 that becomes read-only refuses changes and exhausted leases with 503, and serves who has no cap', async () => {
+    const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 100 });
+    expect((await scene.get()).status).to.equal(200);
+    const before = await storedIn(scene.daemon);
+    const mend = makeReadOnly();
+    expectUnavailable(await create());
+    expect((await scene.get()).status).to.equal(200);
+    expectRefusal(await scene.get(capped.token), UNAVAILABLE);
+    expect((await storedIn(scene.daemon)).projects).to.deep.equal(before.projects);
+    mend();
+    await eventually('it takes changes again', async () => (await create()).status === 201);
+    await eventually('a unit is given', async () => (await scene.get(capped.token)).status === 200);
+  });
+
+  describe('whose answer to a COMMIT is lost', () => {
+    let lost = 0;
+    const loseNext = () => {
+      const { writer } = sqliteOf(scene.daemon);
+      const run = writer.run.bind(writer);
+      writer.run = async (sql, bind) => {
+        const changed = await run(sql, bind);
+        if (sql !== 'COMMIT') return changed;
+        writer.run = run;
+        lost += 1;
+        throw Object.assign(new Error('SQLITE_IOERR: the answer is lost'), { code: 'SQLITE_IOERR' });
+      };
+    };
+    beforeEach(() => {
+      lost = 0;
+    });
+
+    it('J07 says of a change that it is unknown, and makes it once', async () => {
+      loseNext();
+      expectUnavailable(await create());
+      expect(lost).to.equal(1);
+      expect((await changesOf(scene.daemon)).filter(({ kind }) => kind === 'token.created')).to.have.length(2);
+      expect((await auditOf(scene.daemon)).filter(({ action }) => action === 'token.create')).to.have.length(2);
+      expect((await create()).status).to.equal(201);
+    });
+
+    it('J07 counts each use once', async () => {
+      let uses = 0;
+      for (let n = 0; n < 5; n++) {
+        loseNext();
+        await eventually('the answer to a tick is lost', async () => {
+          expect((await scene.get()).status).to.equal(200);
+          uses += 1;
+          scene.daemon.clock.advance(250);
+          return lost > n;
+        });
+      }
+      await eventually('all is settled', async () => {
+        scene.daemon.clock.advance(1_000);
+        return (await scene.uses()) === uses;
+      });
+      await scene.daemon.stop();
+      const next = await startDaemon({ dir: scene.daemon.dir });
+      expect((await next.token(scene.token.id)).request_count).to.equal(uses);
+      await next.stop();
+    });
+  });
+
+  it('J21 keeps its write-ahead log bounded once somebody who read for long is done', async () => {
+    const wal = () => statSync(`${scene.daemon.databasePath}-wal`).size;
+    await addTokens(scene.daemon, scene.project.id, 10_000);
+    const reader = new SqliteWriter(scene.daemon.databasePath);
+    await reader.run('BEGIN');
+    await reader.all('SELECT COUNT(*) FROM tokens');
+    const change = (n: number) => write(scene.daemon, 'UPDATE tokens SET name = $name', { name: `${n} `.repeat(30) });
+    for (let n = 0; wal() <= WAL_BYTES; n++) await change(n);
+    await reader.run('ROLLBACK');
+    await reader.close();
+    // The first one finds that all of it can be copied back, the second begins it anew.
+    await eventually('it is small again', async () => {
+      await write(scene.daemon, "UPDATE tokens SET name = 'x' WHERE id = $id", { id: scene.token.id });
+      return wal() <= WAL_BYTES;
+    });
+    expect((await create()).status).to.equal(201);
+  });
+});
+
+describe('J: a clock that is set', () => {
+  let scene: Scene;
+  afterEach(() => scene.close());
+
+  it('J16 expires tokens by what it says, forward and back', async () => {
+    scene = await Scene.open();
+    scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 30 });
+    scene.daemon.clock.setWall(HOUR_MS);
+    expectRefusal(await scene.get(), UNAUTHORIZED);
+    scene.daemon.clock.setWall(-2 * HOUR_MS);
+    expect((await scene.get()).status).to.equal(200);
+    const late = await scene.daemon.createToken(scene.project.id, { duration_minutes: 30 });
+    expect(Date.parse(late.expires_at) - Date.parse(late.created_at)).to.equal(30 * 60_000);
+  });
+
+  it('J16 opens and closes no rate window, and makes no answer in the cache older or younger', async () => {
+    scene = await Scene.open({ IP_RATE_LIMIT: '3', HTTP_CACHE_ENABLED: 'true' });
+    scene.provider.answer = (_req, res) => {
+      res.writeHead(200, { 'Cache-Control': 'max-age=60' }).end('kept');
+    };
+    expect((await scene.get()).status).to.equal(200);
+    for (const byMs of [HOUR_MS, -2 * HOUR_MS]) {
+      scene.daemon.clock.setWall(byMs);
+      if (byMs < 0) scene.token = await scene.daemon.createToken(scene.project.id);
+      const answer = await scene.get();
+      expect([answer.status, answer.header('x-proxy-cache')]).to.deep.equal([200, 'hit']);
+      expect(Number(answer.header('age'))).to.be.within(0, 5);
+    }
+    expectRefusal(await scene.get(), RATE_LIMITED);
+    scene.daemon.clock.setWall(2 * HOUR_MS);
+    expectRefusal(await scene.get(), RATE_LIMITED);
+    scene.daemon.clock.advance(60_000);
+    expect((await scene.get()).status).to.equal(200);
+  });
+});
+
+describe('J: a file that is damaged', function () {
+  this.timeout(60_000);
+  let dir: string;
+  let secret: string;
+  let projectId: string;
+  const path = () => join(dir, 'llmp.db');
+
+  beforeEach(async () => {
+    const daemon = await startDaemon();
+    ({ dir } = daemon);
+    ({ id: projectId } = await daemon.createProject());
+    ({ token: secret } = await daemon.createToken(projectId));
+    await daemon.stop();
+  });
+
+  const overwrite = (at: number, bytes: number) => {
+    const file = openSync(path(), 'r+');
+    writeSync(file, Buffer.alloc(bytes, 0xff), 0, bytes, at);
+    closeSync(file);
+  };
+
+  it('J18 in its first page keeps the daemon from starting, and is left as it is', async () => {
+    overwrite(100, 1_000);
+    const damaged = readFileSync(path());
+    const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: path() });
+    expect(await exit).to.equal(70);
+    expect(printed.stderr).to.match(/^llmp: .*malformed.*\n$/);
+    expect(readFileSync(path()).equals(damaged)).to.equal(true);
+  });
+
+  it('J18 elsewhere is 503 for who needs what stood there, never 401 or 404', async () => {
+    const database = new SqliteDatabase(path());
+    const [size] = await database.select<{ page_size: number }>('PRAGMA page_size');
+    const roots = await database.select<{ rootpage: number }>(
+      "SELECT rootpage FROM sqlite_master WHERE tbl_name = 'tokens' AND rootpage > 0",
+    );
+    await database.close();
+    for (const { rootpage } of roots) overwrite((rootpage - 1) * size!.page_size, size!.page_size);
+    const daemon = await startDaemon({ dir });
+    expect((await daemon.call(secret)).status).to.equal(503);
+    expectUnavailable(await daemon.manage('POST', '/manage/tokens', { project_id: projectId }));
+    expect((await daemon.manage('GET', `/manage/projects/${projectId}`)).status).to.equal(200);
+    await daemon.stop().catch(() => undefined);
+  });
+});
+
+describe(`J: a disk of its own${WITHOUT_MOUNT}`, function () {
+  this.timeout(60_000);
+  let dir: string;
+  let daemon: TestDaemon | null = null;
+
+  before(function () {
+    if (WITHOUT_MOUNT) this.skip();
+  });
+  const mount = (...options: string[]) => {
+    const done = spawnSync('mount', ['-t', 'tmpfs', ...options, 'tmpfs', dir]);
+    expect(done.status, done.stderr.toString()).to.equal(0);
+  };
+  beforeEach(() => {
+    dir = temporaryFolder();
+    mount('-o', 'size=4m');
+  });
+  afterEach(async () => {
+    await daemon?.stop();
+    daemon = null;
+    spawnSync('umount', ['-l', dir]);
+  });
+
+  const filler = () => join(dir, 'filler');
+  const fill = () => {
+    try {
+      writeFileSync(filler(), Buffer.alloc(8 * 2 ** 20));
+    } catch (error) {
+      expect(error).to.have.property('code', 'ENOSPC');
+    }
+  };
+  const withoutFiles = { AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' };
+
+  it('J04 that is full refuses changes whole with 503, goes on with what is known, and recovers by itself', async () => {
+    daemon = await startDaemon({ dir, env: withoutFiles });
+    const project = await daemon.createProject();
+    const { token, id } = await daemon.createToken(project.id);
+    await daemon.call(token);
+    const fields = { project_id: project.id, name: 'x'.repeat(100) };
+    const create = () => daemon!.manage('POST', '/manage/tokens', fields);
+    fill();
+    let created = 1;
+    // The log that is written ahead has some room left from before.
+    await eventually('there is no room', async () => {
+      const answer = await create();
+      if (answer.status === 201) created += 1;
+      else expectUnavailable(answer);
+      return answer.status === 503;
+    });
+    expect((await daemon.call(token)).status).to.equal(502); // Admitted; the upstream is nobody.
+    const stored = await storedIn(daemon);
+    expect(stored.tokens).to.have.length(created);
+    expect((await auditOf(daemon)).filter(({ action }) => action === 'token.create')).to.have.length(created);
+    rmSync(filler());
+    expect((await create()).status).to.equal(201);
+    await eventually('uses are settled', async () => {
+      daemon!.clock.advance(1_000);
+      return (await daemon!.token(id)).request_count === 2;
+    });
+    expect(await daemon.daemon.stores.database.select('PRAGMA integrity_check')).to.deep.equal([
+      { integrity_check: 'ok' },
+    ]);
+  });
+
+  it('J04 that is full at the first start is told, and the next start with room completes it', async () => {
+    fill();
+    const env = { MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db'), ...withoutFiles };
+    const { exit, printed } = launchDaemon(env);
+    expect(await exit).not.to.equal(0);
+    expect(printed.stderr).to.match(/^llmp: [^\n]*(?:full|ENOSPC|unable to open|disk I\/O)[^\n]*\n$/);
+    rmSync(filler());
+    daemon = await startDaemon({ dir, env: withoutFiles });
+    await daemon.createProject();
+  });
+
+  it('J05 that is read-only keeps the daemon from starting, which says so', async () => {
+    const first = await startDaemon({ dir, env: withoutFiles });
+    await first.stop();
+    expect(spawnSync('mount', ['-o', 'remount,ro', dir]).status).to.equal(0);
+    const { exit, printed } = launchDaemon({ MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db'), ...withoutFiles });
+    expect(await exit).to.equal(77);
+    expect(printed.stderr).to.match(/^llmp: [^\n]+\n$/);
+    expect(existsSync(join(dir, 'llmp.db'))).to.equal(true);
+  });
+});

@@ -1,0 +1,312 @@
+/**
+ * Several `llmp daemon` processes on one database, each to be killed, frozen and begun again, in front of one provider in this
+ * process that counts what reaches it of each token.
+ */
+import { get } from 'node:http';
+import { join } from 'node:path';
+import type { WireProject, WireStatus, WireTokenCreated } from '../../daemon/api/contract.js';
+import { realClock } from '../../daemon/clock.js';
+import { StoreUnavailable } from '../../daemon/core/ports.js';
+import type { Bind, Database } from '../../daemon/store/sql/database.js';
+import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
+import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
+import { canaryEncryptionKey } from './canaries.js';
+import { MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from './daemon.js';
+import type { DatabaseServer } from './database-servers.js';
+import { eventually } from './eventually.js';
+import { type DaemonProcess, launchDaemon } from './process.js';
+import { json, type Provider, startProvider } from './provider.js';
+
+// Longer than an instance is silent before the others take it for dead.
+const SILENCE_MS = 60_000;
+const MOST_TRIES = 5;
+
+export interface FleetOptions {
+  count?: number;
+  env?: Record<string, string>;
+  /** Of the member with this index. */
+  envOf?: (index: number, env: Record<string, string>) => Record<string, string>;
+  /** For Node itself, in each of them. */
+  nodeOptions?: readonly string[];
+}
+
+/** What the database says of a token. */
+export interface Counted {
+  requestCount: number;
+  reserved: number;
+  /** What instances hold that are not buried. */
+  leased: number;
+}
+
+/** An answer of the management API. */
+export interface Managed {
+  status: number;
+  // What an answer holds is for the test to say.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  body: any;
+}
+
+/** One of them, from one life to the next. */
+export class Member {
+  #life: DaemonProcess | null = null;
+  #url = '';
+  #isListening = false;
+  instanceId = '';
+  /** Those of its lives that were ended by a kill. */
+  readonly killed: string[] = [];
+  isFrozen = false;
+
+  constructor(
+    private readonly env: Record<string, string>,
+    private readonly nodeOptions: readonly string[],
+  ) {}
+
+  get isUp(): boolean {
+    return this.#isListening && !this.isFrozen;
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  /** Everything it has logged in this life. */
+  get logged(): readonly string[] {
+    return this.#life?.logged ?? [];
+  }
+
+  /** A new life, on a port of its own. Resolves when it listens. */
+  async begin(): Promise<void> {
+    const life = launchDaemon(this.env, { nodeOptions: this.nodeOptions });
+    this.#life = life;
+    this.#url = await life.listening;
+    const status = (await this.manage('GET', '/manage/status')).body as WireStatus;
+    this.instanceId = status.instance;
+    this.#isListening = true;
+  }
+
+  /** As `kill -9` does, whether it is frozen or not. */
+  async kill(): Promise<void> {
+    const life = this.#take();
+    if (!life) return;
+    this.killed.push(this.instanceId);
+    await life.kill();
+  }
+
+  /** @throws unless it ends well. */
+  async stop(): Promise<void> {
+    this.resume();
+    const life = this.#take();
+    if (!life) return;
+    life.child.kill('SIGTERM');
+    const code = await life.exit;
+    if (code !== 0) throw new Error(`a daemon ended with ${code}: ${life.printed.stderr}`);
+  }
+
+  #take(): DaemonProcess | null {
+    const life = this.#life;
+    this.#life = null;
+    this.#isListening = false;
+    this.isFrozen = false;
+    return life;
+  }
+
+  /** As if its machine stood still: connections stay, nothing answers. */
+  freeze(): void {
+    this.isFrozen = this.#life?.child.kill('SIGSTOP') ?? false;
+  }
+
+  resume(): void {
+    if (this.isFrozen) this.#life?.child.kill('SIGCONT');
+    this.isFrozen = false;
+  }
+
+  async manage(method: string, path: string, body?: unknown, requestId?: string): Promise<Managed> {
+    const response = await fetch(this.#url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${MANAGEMENT_TOKEN}`,
+        'content-type': 'application/json',
+        ...(requestId !== undefined && { 'x-request-id': requestId }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? null : (JSON.parse(text) as unknown) };
+  }
+
+  /**
+   * A request for `token`, whose id the path carries: the provider does not see the token itself.
+   *
+   * @returns its status; null when the connection broke before the answer was whole.
+   */
+  call(token: Pick<WireTokenCreated, 'id' | 'token'>, query = ''): Promise<number | null> {
+    return new Promise((resolve) => {
+      const broken = () => {
+        resolve(null);
+      };
+      // On a connection of its own: one that is kept may be closed for its age just as it is used again.
+      const options = { agent: false as const, headers: { authorization: `Bearer ${token.token}` } };
+      const outgoing = get(`${this.#url}/v1/of/${token.id}${query}`, options, (response) => {
+        response.on('error', broken).resume();
+        response.on('close', () => {
+          resolve(response.complete ? (response.statusCode ?? null) : null);
+        });
+      });
+      outgoing.on('error', broken);
+    });
+  }
+}
+
+export class Fleet {
+  readonly members: Member[] = [];
+  /** What the tests look at, and move time in, behind the back of the daemons. */
+  readonly #database: Database;
+  #projects = 0;
+  readonly #reached = new Map<string, number>();
+  /** Told of each request that reaches the provider. */
+  onReached: ((url: string) => void) | null = null;
+  /** How long the provider thinks before it answers. */
+  thinkMs: () => number = () => 0;
+
+  private constructor(
+    readonly provider: Provider,
+    database: Database,
+  ) {
+    this.#database = database;
+    provider.onHead = ({ url }) => {
+      const id = tokenOf(url);
+      this.#reached.set(id, this.reached(id) + 1);
+      this.onReached?.(url);
+    };
+    provider.answer = (_req, res) => {
+      setTimeout(() => {
+        json(res, 200, {});
+      }, this.thinkMs());
+    };
+  }
+
+  /** @param server null: SQLite, which one at a time may have. */
+  static async start(server: DatabaseServer | null, options: FleetOptions = {}): Promise<Fleet> {
+    const dir = temporaryFolder();
+    const provider = await startProvider();
+    const env: Record<string, string> = {
+      MANAGEMENT_TOKEN,
+      UPSTREAM_BASE_URL: provider.url,
+      ENCRYPTION_KEY: canaryEncryptionKey(),
+      SHUTDOWN_DELAY: '0',
+      SHUTDOWN_GRACE: '0',
+      DATABASE_URL: server ? await server.newDatabase() : join(dir, 'llmp.db'),
+      ...(server && { DB_DRIVER: server.kind }),
+      ...options.env,
+    };
+    const url = env.DATABASE_URL ?? '';
+    const fleet = new Fleet(
+      provider,
+      server
+        ? new ServerDatabase({ dialect: server.kind, url, poolSize: 2, clock: realClock })
+        : new SqliteDatabase(url),
+    );
+    for (let index = 0; index < (options.count ?? 4); index++) {
+      const own = { ...env, AUDIT_LOG_FILE: join(temporaryFolder(), 'audit.log'), ...options.envOf?.(index, env) };
+      fleet.members.push(new Member(own, options.nodeOptions ?? []));
+    }
+    await Promise.all(fleet.members.map((member) => member.begin()));
+    return fleet;
+  }
+
+  at(index: number): Member {
+    const member = this.members[index % this.members.length];
+    if (!member) throw new RangeError('a fleet without members');
+    return member;
+  }
+
+  get up(): Member[] {
+    return this.members.filter(({ isUp }) => isUp);
+  }
+
+  /** How many requests of a token have reached the provider. */
+  reached(tokenId: string): number {
+    return this.#reached.get(tokenId) ?? 0;
+  }
+
+  async createProject(): Promise<WireProject> {
+    return (await this.#manageAnywhere('POST', '/manage/projects', {
+      name: `project ${++this.#projects}`,
+      api_key: UPSTREAM_KEY,
+    })) as WireProject;
+  }
+
+  async createToken(projectId: string, maxRequests: number): Promise<WireTokenCreated> {
+    const draft = { project_id: projectId, ...(maxRequests > 0 && { max_requests: maxRequests }) };
+    return (await this.#manageAnywhere('POST', '/manage/tokens', draft)) as WireTokenCreated;
+  }
+
+  async #manageAnywhere(method: string, path: string, body: unknown): Promise<unknown> {
+    const [member] = this.up;
+    const answer = await member?.manage(method, path, body);
+    if (answer?.status !== 201) throw new Error(`${method} ${path}: ${JSON.stringify(answer)}`);
+    return answer.body;
+  }
+
+  /** What stands in the database. */
+  select<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+    return patiently(() => this.#database.select<Row>(sql, bind));
+  }
+
+  async counted(tokenId: string): Promise<Counted> {
+    const [row] = await this.select<Record<'request_count' | 'reserved' | 'leased', number | string>>(
+      `SELECT request_count, reserved,
+         (SELECT COALESCE(SUM(units), 0) FROM leases WHERE token_id = tokens.id) AS leased
+       FROM tokens WHERE id = $tokenId`,
+      { tokenId },
+    );
+    if (!row) throw new Error('no such token');
+    return { requestCount: Number(row.request_count), reserved: Number(row.reserved), leased: Number(row.leased) };
+  }
+
+  /** Who is not heard of any more: the killed and the frozen. */
+  get #silent(): string[] {
+    return this.members.flatMap(({ killed, isFrozen, instanceId }) => (isFrozen ? [...killed, instanceId] : killed));
+  }
+
+  /** Half a minute and more passes in which the killed and the frozen are not heard of. */
+  async silence(): Promise<void> {
+    const ids = this.#silent.join("', '");
+    const silence = `UPDATE instances SET heartbeat_at = heartbeat_at - ${SILENCE_MS} WHERE id IN ('${ids}')`;
+    await patiently(() => this.#database.transact((tx) => tx.execute(silence)));
+  }
+
+  /** Has the killed and the frozen taken for dead: whoever begins looks for them. */
+  async bury(by: Member): Promise<void> {
+    await by.stop();
+    await this.silence();
+    await by.begin();
+    const silent = new Set(this.#silent);
+    await eventually('the dead are buried', async () => {
+      const rows = await this.select<{ id: string }>('SELECT id FROM instances WHERE buried_at = 0');
+      return !rows.some(({ id }) => silent.has(id));
+    });
+  }
+
+  /** Ends everything, whatever state it is in. @throws unless all members that live end well. */
+  async stop(): Promise<void> {
+    const ends = await Promise.allSettled(this.members.map((member) => member.stop()));
+    await Promise.all(this.members.map((member) => member.kill()));
+    await this.#database.close();
+    await this.provider.stop();
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  }
+}
+
+/** A machine that is busy may take longer than a daemon would wait. */
+async function patiently<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || tries === MOST_TRIES) throw error;
+    }
+  }
+}
+
+const tokenOf = (url: string) => /^\/v1\/of\/([^?]*)/.exec(url)?.[1] ?? '';

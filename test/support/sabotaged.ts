@@ -1,0 +1,45 @@
+/**
+ * Imported in front of a daemon (`--import …/sabotaged.js?which=…`), breaks its store on purpose: what finds no fault in such a daemon
+ * would find none in any.
+ */
+import { Sequelize } from 'sequelize';
+import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
+
+type Sabotage = (sql: string) => string;
+
+export const SABOTAGES = {
+  'a take that does not look at the cap': (sql) =>
+    sql.replace('OR reserved - $giveBack + $take <= max_requests', 'OR TRUE'),
+  'a start, or a burial, that forgets what the dead had leased': (sql) =>
+    sql.replace('request_count = request_count +\n', 'request_count = request_count + 0 *\n'),
+  'a tick that does not settle uses': (sql) =>
+    sql.replace('request_count = request_count + $uses', 'request_count = request_count + 0 * $uses'),
+  'changes that nobody else hears of': (sql) =>
+    sql.replace('FROM changes WHERE seq > $seq', 'FROM changes WHERE seq > $seq AND 1 = 0'),
+  'a revocation that is not written': (sql) =>
+    sql.replace('SET is_active = $isActive', 'SET is_active = (is_active OR $isActive)'),
+} satisfies Record<string, Sabotage>;
+
+/** For Node itself. */
+export const sabotaging = (which: keyof typeof SABOTAGES): string[] => [
+  '--import',
+  `${import.meta.url}?which=${encodeURIComponent(which)}`,
+];
+
+type Send = (this: unknown, sql: string, ...rest: unknown[]) => unknown;
+
+const which = new URL(import.meta.url).searchParams.get('which');
+if (which !== null) {
+  const sabotage = SABOTAGES[which as keyof typeof SABOTAGES];
+  for (const [on, names] of [
+    [Sequelize.prototype, ['query']],
+    [SqliteWriter.prototype, ['run', 'all']],
+  ] as unknown as [Record<string, Send>, string[]][]) {
+    for (const name of names) {
+      const shipped = on[name];
+      on[name] = function (sql, ...rest) {
+        return shipped?.call(this, sabotage(sql), ...rest);
+      };
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/** Several daemons on one database, each in this process, in front of one provider. */
+import type { Environment } from '../../config/settings.js';
+import { canaryEncryptionKey } from './canaries.js';
+import type { TestClock } from './clock.js';
+import { startDaemon, type TestDaemon } from './daemon.js';
+import type { DatabaseServer } from './database-servers.js';
+import { type Provider, startProvider } from './provider.js';
+
+export interface SeveralOptions {
+  count?: number;
+  env?: Environment;
+  /** Of the daemon with this index. */
+  envOf?: (index: number) => Environment;
+  clockOf?: (index: number) => TestClock | undefined;
+}
+
+export class Several {
+  readonly daemons: TestDaemon[] = [];
+
+  private constructor(
+    readonly provider: Provider,
+    readonly server: DatabaseServer,
+    private readonly env: Environment,
+    private readonly options: SeveralOptions,
+  ) {}
+
+  static async start(server: DatabaseServer, options: SeveralOptions = {}): Promise<Several> {
+    const env = {
+      DB_DRIVER: server.kind,
+      DATABASE_URL: await server.newDatabase(),
+      ENCRYPTION_KEY: canaryEncryptionKey(),
+      ...options.env,
+    };
+    const several = new Several(await startProvider(), server, env, options);
+    const begun = Array.from({ length: options.count ?? 2 }, (_, index) => several.#begin(index));
+    several.daemons.push(...(await Promise.all(begun)));
+    return several;
+  }
+
+  get databaseUrl(): string {
+    return this.env.DATABASE_URL ?? '';
+  }
+
+  /** One more. */
+  async add(env: Environment = {}): Promise<TestDaemon> {
+    const daemon = await this.#begin(this.daemons.length, env);
+    this.daemons.push(daemon);
+    return daemon;
+  }
+
+  #begin(index: number, env: Environment = {}): Promise<TestDaemon> {
+    const clock = this.options.clockOf?.(index);
+    return startDaemon({
+      upstream: this.provider.url,
+      env: { ...this.env, ...this.options.envOf?.(index), ...env },
+      ...(clock && { clock }),
+    });
+  }
+
+  at(index: number): TestDaemon {
+    const daemon = this.daemons[index];
+    if (!daemon) throw new RangeError(`no daemon ${index}`);
+    return daemon;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.daemons.map((daemon) => daemon.stop()));
+    await this.provider.stop();
+  }
+}

@@ -1,0 +1,134 @@
+/** A real terminal: a tmux of the test's own, on a socket of its own, that is typed into and looked at. */
+import { execFile, spawnSync } from 'node:child_process';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { shellWord } from '../../cli/escape.js';
+import { temporaryFolder } from './daemon.js';
+import { eventually } from './eventually.js';
+import { inspect } from './leaks.js';
+
+const run = promisify(execFile);
+
+/** Says why tests in a terminal are skipped here; where everything must be there they fail instead. */
+export const WITHOUT_TMUX =
+  process.env.CI !== 'true' && spawnSync('tmux', ['-V']).error ? ' (skipped: no tmux here)' : '';
+
+export interface TerminalOptions {
+  columns?: number;
+  rows?: number;
+  /** All that the program finds, beside PATH and what tmux sets. */
+  env?: Record<string, string>;
+  cwd?: string;
+}
+
+let terminals = 0;
+
+export class Terminal {
+  /** Also the name of the server: nobody else's is touched, whatever is sent. */
+  readonly #name = `llmp-test-${process.pid}-${++terminals}`;
+  readonly #folder = temporaryFolder();
+
+  private constructor() {
+    // Made by `open`.
+  }
+
+  /** Runs a program in a new terminal. What it leaves there can be looked at after its end. */
+  static async open(argv: readonly string[], options: TerminalOptions = {}): Promise<Terminal> {
+    const { columns = 100, rows = 40, env = {}, cwd = '/' } = options;
+    const terminal = new Terminal();
+    const given = { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8', ...env };
+    const clean = [
+      'env',
+      '-i',
+      'TERM=tmux-256color',
+      ...Object.entries(given).map(([name, value]) => `${name}=${value}`),
+    ];
+    const line = [...clean, ...argv].map(shellWord).join(' ');
+    // The shell stays a moment to say how it ended; the pane is kept for whoever looks later.
+    await terminal.#tmux(
+      '-f',
+      '/dev/null',
+      'new-session',
+      '-d',
+      '-s',
+      'test',
+      '-x',
+      String(columns),
+      '-y',
+      String(rows),
+      '-c',
+      cwd,
+      `${line}; echo $? > ${shellWord(terminal.#exitFile)}; exec sleep 600`,
+    );
+    return terminal;
+  }
+
+  get #exitFile(): string {
+    return join(this.#folder, 'exit');
+  }
+
+  /** Keys by tmux's names (`Enter`, `C-c`, `Down`), one after the other. */
+  async press(...keys: string[]): Promise<void> {
+    await this.#tmux('send-keys', '-t', 'test', ...keys);
+  }
+
+  /** Text, letter by letter. */
+  async type(text: string): Promise<void> {
+    await this.#tmux('send-keys', '-t', 'test', '-l', '--', text);
+  }
+
+  /** The same for what no command line may show. */
+  async typeSecret(text: string): Promise<void> {
+    const path = join(this.#folder, 'typed');
+    await writeFile(path, text, { mode: 0o600 });
+    await this.#tmux('load-buffer', '-b', 'secret', path);
+    await rm(path);
+    await this.#tmux('paste-buffer', '-d', '-b', 'secret', '-t', 'test');
+  }
+
+  async resize(columns: number, rows: number): Promise<void> {
+    await this.#tmux('resize-window', '-t', 'test', '-x', String(columns), '-y', String(rows));
+  }
+
+  /** What is to be seen now, without spaces at the ends of lines. @param withPast all that scrolled away as well. */
+  async screen(withPast = false): Promise<string> {
+    const text = await this.#tmux('capture-pane', '-p', '-t', 'test', '-J', ...(withPast ? ['-S', '-'] : []));
+    inspect('screen of a terminal', text);
+    return text.replace(/[ \t]+$/gm, '').trimEnd();
+  }
+
+  /** Waits until something is to be seen. @throws with what is to be seen instead. */
+  async shows(what: RegExp | string, withinMs?: number): Promise<string> {
+    let seen = '';
+    const isThere = async () => {
+      seen = await this.screen();
+      return typeof what === 'string' ? seen.includes(what) : what.test(seen);
+    };
+    await eventually(`${String(what)} is to be seen`, isThere, withinMs).catch((error: unknown) => {
+      throw new Error(`${error instanceof Error ? error.message : ''}, but\n${seen}`, { cause: error });
+    });
+    return seen;
+  }
+
+  /** Waits for the program's end. @returns its exit code. */
+  async exit(): Promise<number> {
+    let text = '';
+    await eventually('the program ends', async () => {
+      text = await readFile(this.#exitFile, 'utf8').catch(() => '');
+      return text.endsWith('\n');
+    });
+    return Number(text);
+  }
+
+  /** Ends the terminal, and whatever runs in it. */
+  async close(): Promise<void> {
+    await this.#tmux('kill-server').catch(() => undefined);
+  }
+
+  async #tmux(...args: string[]): Promise<string> {
+    const env = { PATH: process.env.PATH, LC_ALL: 'C.UTF-8', TMUX_TMPDIR: this.#folder, HOME: this.#folder };
+    const { stdout } = await run('tmux', ['-L', this.#name, ...args], { env });
+    return stdout;
+  }
+}
