@@ -9,6 +9,7 @@ import { Sequelize } from 'sequelize';
 import { eventually } from './eventually.js';
 import type { Certificate } from './certificates.js';
 import { freePort } from './redis.js';
+import { standStill } from './standstill.js';
 
 export type ServerKind = 'postgres' | 'mysql';
 
@@ -160,22 +161,22 @@ export class DatabaseServer {
 
   /** As if the machine stood still: connections stay, nothing answers. */
   freeze(): void {
-    this.#signal('SIGSTOP');
+    this.#each(standStill);
   }
 
   resume(): void {
-    this.#signal('SIGCONT');
+    this.#each((pid) => process.kill(pid, 'SIGCONT'));
   }
 
   /** Each connection to PostgreSQL has a process of its own. */
-  #signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+  #each(act: (pid: number) => boolean): void {
     const pid = this.#process?.pid;
     if (pid === undefined) return;
-    process.kill(pid, name); // First, so that it has no more of them.
+    act(pid); // First, so that it has no more of them.
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
     for (const child of children.split(' ').filter(Boolean)) {
       try {
-        process.kill(Number(child), name);
+        act(Number(child));
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error; // It has ended meanwhile.
       }

@@ -16,6 +16,7 @@ import type { DatabaseServer } from './database-servers.js';
 import { eventually } from './eventually.js';
 import { type DaemonProcess, launchDaemon } from './process.js';
 import { json, type Provider, startProvider } from './provider.js';
+import { standStill } from './standstill.js';
 
 // Longer than an instance is silent before the others take it for dead.
 const SILENCE_MS = 60_000;
@@ -112,7 +113,8 @@ export class Member {
 
   /** As if its machine stood still: connections stay, nothing answers. */
   freeze(): void {
-    this.isFrozen = this.#life?.child.kill('SIGSTOP') ?? false;
+    const pid = this.#life?.child.pid;
+    this.isFrozen = pid !== undefined && standStill(pid);
   }
 
   resume(): void {

@@ -8,6 +8,7 @@ import { RedisConnection } from '../../daemon/store/redis/connection.js';
 import type { TestClock } from './clock.js';
 import { recordingLog, temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
+import { standStill } from './standstill.js';
 
 /** Says why tests of Redis are skipped here; where everything must be there they fail instead. */
 export const WITHOUT_REDIS =
@@ -98,7 +99,7 @@ export class TestRedis {
 
   /** As if the machine stood still: connections stay, nothing answers. */
   freeze(): void {
-    this.#process?.kill('SIGSTOP');
+    if (this.#process?.pid !== undefined) standStill(this.#process.pid);
   }
 
   resume(): void {
