@@ -53,6 +53,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     folders: ['cli', 'daemon/api', 'config'],
     packages: ['commander', 'inquirer', 'picocolors', 'string-width', 'undici', 'smol-toml'],
   },
+  'tui/terminal': { folders: ['tui/terminal'], packages: ['ink', 'react', 'string-width'] },
 };
 
 /** What a CLI command may load when it runs, never at its start. */

@@ -1,0 +1,2 @@
+/** What the program's crashes have in their messages, and nobody may see. */
+export const SECRET = 'open-sesame';

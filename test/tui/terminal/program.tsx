@@ -1,0 +1,72 @@
+/** A program in full screen that shows what it is told. Its keys: `q` ends it, `x` breaks it, the others do as they say. */
+import { terminalIo } from '../../../tui/terminal/io.js';
+import { openTerminal } from '../../../tui/terminal/terminal.js';
+import { SECRET } from './program-secret.js';
+
+const terminal = await openTerminal(terminalIo(process), {
+  mask: (text) => text.replaceAll(SECRET, '********').replaceAll('\x1b', '\\x1b'),
+});
+// Not before: what they import reads the environment.
+const { Screen, Broken } = await import('./program-screen.js');
+
+const heard: string[] = [];
+let resizes = 0;
+let ticks = 0;
+
+function show(): void {
+  const { size, capabilities } = terminal;
+  terminal.render(<Screen size={size} heard={heard} resizes={resizes} ticks={ticks} capabilities={capabilities} />);
+}
+
+const actions: Record<string, () => void> = {
+  q: () => {
+    terminal.close();
+  },
+  '7': () => {
+    terminal.close(7);
+  },
+  'ctrl+c': () => {
+    terminal.close(130);
+  },
+  'ctrl+z': () => {
+    terminal.suspend();
+  },
+  'ctrl+l': () => {
+    terminal.repaint();
+  },
+  y: () => {
+    terminal.copy('copied text');
+  },
+  x: () => {
+    throw new Error(`it broke with ${SECRET}`);
+  },
+  r: () => {
+    void Promise.reject(new Error(`it was rejected with ${SECRET}`));
+  },
+  b: () => {
+    terminal.render(<Broken />);
+  },
+  w: () => {
+    console.log('stray words');
+    console.error('stray words on the error output');
+  },
+  t: () => {
+    ticks++;
+  },
+  E: () => {
+    process.exit(3);
+  },
+};
+
+terminal.onInput((input) => {
+  heard.push(input.kind === 'key' ? input.key : `paste of ${input.text.length}: ${input.text.slice(0, 20)}`);
+  show();
+  if (input.kind === 'key') actions[input.key]?.();
+  if (input.kind === 'key' && input.key === 't') show();
+});
+terminal.onResize(() => {
+  resizes++;
+  show();
+});
+show();
+process.exitCode = await terminal.ended;
