@@ -5,7 +5,7 @@ import type { Settings, SettingsError } from '../config/settings.js';
 import { Migrator } from '../migrations/migrator.js';
 import { ComingUp } from './coming-up.js';
 import { Admission } from './core/admission.js';
-import { WrongAttempts } from './core/attempts.js';
+import { ADMIN_UI, MANAGEMENT_API, WrongAttempts } from './core/attempts.js';
 import { AuditBook } from './core/audit-book.js';
 import { CacheUpkeep } from './core/cache-upkeep.js';
 import { ResponseCache } from './core/cache.js';
@@ -18,6 +18,7 @@ import { Pulse } from './core/pulse.js';
 import { publishChanges, publishRequest } from './core/publishing.js';
 import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
+import { Sessions } from './core/sessions.js';
 import { HourlyUsage } from './core/usage.js';
 import { mostDescriptors, withinDescriptors } from './descriptors.js';
 import { drain } from './drain.js';
@@ -255,7 +256,8 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
       metrics.record(ended);
     });
   }
-  const attempts = new WrongAttempts({ store: stores.records, clock, log });
+  const attempts = new WrongAttempts({ door: MANAGEMENT_API, store: records, clock, log });
+  const logInAttempts = new WrongAttempts({ door: ADMIN_UI, store: records, clock, log });
   const streams = new EventStreams(clock);
   const probes = {
     clock,
@@ -296,6 +298,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
   const manage: ManageOptions = {
     managementToken: settings.managementToken,
     attempts,
+    logIns: { sessions: new Sessions(records, clock), attempts: logInAttempts },
     addressOf,
     registry,
     cacheUpkeep,
@@ -338,6 +341,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     if (readiness.isDatabaseReady) await admission.retire();
     await forwarder.close();
     await attempts.close();
+    await logInAttempts.close();
     afterwards.settle();
     await contents.settled();
     await usage.close();

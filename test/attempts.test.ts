@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { WrongAttempts } from '../daemon/core/attempts.js';
+import { MANAGEMENT_API, WrongAttempts } from '../daemon/core/attempts.js';
 import type { Clock } from '../daemon/core/ports.js';
 import { TestClock } from './support/clock.js';
 import { MANAGEMENT_TOKEN, recordingLog, startDaemon, type TestDaemon } from './support/daemon.js';
@@ -160,7 +160,7 @@ describe('wrong management credentials', () => {
           };
         },
       };
-      attempts = new WrongAttempts({ store: sink, clock: counting, log: recordingLog().log });
+      attempts = new WrongAttempts({ door: MANAGEMENT_API, store: sink, clock: counting, log: recordingLog().log });
     });
 
     const settled = () => new Promise((resolve) => setImmediate(resolve));

@@ -77,6 +77,9 @@ describe('the description of the management API', () => {
       'GET /manage/events/stream',
       'GET /manage/status',
       'GET /manage/migrations',
+      'POST /manage/sessions',
+      'GET /manage/sessions/{id}',
+      'DELETE /manage/sessions/{id}',
       'POST /manage/migrations/up',
       'GET /manage/openapi.json',
     ]);

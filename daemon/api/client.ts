@@ -18,6 +18,7 @@ import type {
   WireMigrations,
   WireProblem,
   WireProject,
+  WireSession,
   WireStatus,
   WireToken,
   WireTokenCreated,
@@ -53,6 +54,8 @@ export interface ClientOptions {
   server: string;
   managementToken: string;
   frontEnd: FrontEnd;
+  /** The address of whoever acts, where that is not the caller itself: the browser's, for the Admin UI. */
+  clientIp?: string | undefined;
   /** Goes into the audit record of every change made through this client; at most 200 characters. */
   reason?: string | undefined;
   timeoutMs: number;
@@ -166,6 +169,16 @@ export class ManagementClient {
   auditStream(query: AuditStreamQuery = {}, options: StreamOptions = {}) {
     return this.#stream<WireAuditRecord>('/manage/audit/stream', query, options);
   }
+  /** @throws {ApiError} 403 when that is not the management token. */
+  logIn(token: string) {
+    return this.#json<WireSession>('POST', '/manage/sessions', { token });
+  }
+  session(id: string) {
+    return this.#json<WireSession>('GET', `/manage/sessions/${encodeURIComponent(id)}`);
+  }
+  logOut(sessionId: string) {
+    return this.#json<WireSession>('DELETE', `/manage/sessions/${encodeURIComponent(sessionId)}`);
+  }
   migrations() {
     return this.#json<WireMigrations>('GET', '/manage/migrations');
   }
@@ -240,13 +253,14 @@ export class ManagementClient {
     body: unknown,
     { headers: more, signal }: { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<Response> {
-    const { server, managementToken, frontEnd, reason } = this.#options;
+    const { server, managementToken, frontEnd, clientIp, reason } = this.#options;
     const headers: Record<string, string> = {
       authorization: `Bearer ${managementToken}`,
       'x-llmp-actor': frontEnd,
       accept: 'application/json',
       ...more,
     };
+    if (clientIp !== undefined) headers['x-llmp-client-ip'] = clientIp;
     // Percent-encoded, because fetch refuses header values beyond Latin-1.
     if (reason !== undefined) headers['x-audit-reason'] = encodeURIComponent(reason);
     if (body !== undefined) headers['content-type'] = 'application/json';

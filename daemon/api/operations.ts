@@ -50,6 +50,10 @@ answers of 500 and above, and those that broke off because of the upstream. Toke
 instances; among very many not for each asking, so \`counted_at\` says when, and while the database is away they are null.
 \`published\`, \`dropped\`, \`records\` and \`failures\` are counted from the start of this instance.`;
 
+const LOGGING_IN = `For front ends whose users type the management token into a page. What was typed is in the body, beside the
+front end's own credential; wrong ones are 403, and slowed down and recorded by \`X-Llmp-Client-IP\`, as wrong credentials of requests
+are by their address. The right one is never held up. The session's id is known on every instance, and in the audit log.`;
+
 const AUDIT = `\`token.use\` records stand for what a token was used for in the hour that begins at \`time\`, with one result and one
 model: \`count\` requests. A change is one record, whoever made it and however it ended. \`since\` is the first moment shown,
 \`until\` the first that is not. \`q\` finds records of changes of which it is said, in ids, addresses, the reason and the
@@ -225,6 +229,30 @@ export const operations = {
     path: '/manage/audit/{id}',
     summary: 'Shows an audit record.',
     answer: schemas.auditRecord,
+    refusals: ['not_found'],
+  },
+  logIn: {
+    method: 'POST',
+    path: '/manage/sessions',
+    summary: 'Begins a session of the Admin UI for whoever typed the management token.',
+    description: LOGGING_IN,
+    body: schemas.sessionCreate,
+    status: 201,
+    answer: schemas.session,
+    refusals: ['log_in_refused'],
+  },
+  readSession: {
+    method: 'GET',
+    path: '/manage/sessions/{id}',
+    summary: 'Shows a session of the Admin UI, and whether it was ended on any instance.',
+    answer: schemas.session,
+    refusals: ['not_found'],
+  },
+  logOut: {
+    method: 'DELETE',
+    path: '/manage/sessions/{id}',
+    summary: 'Ends a session of the Admin UI, on all instances. Doing it again succeeds.',
+    answer: schemas.session,
     refusals: ['not_found'],
   },
   readMigrations: {

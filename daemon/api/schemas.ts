@@ -146,7 +146,13 @@ export const usageQuery = z.strictObject({
   token_id: id.optional(),
 });
 
+export const sessionCreate = z.strictObject({
+  token: z.string().min(1).max(1000).describe('the management token, as it was typed'),
+});
+
 const count = z.int().min(0);
+
+export const session = z.strictObject({ id: z.string(), begun_at: timestamp, ended_at: timestamp.nullable() });
 
 export const project = z.strictObject({
   id: z.string(),

@@ -1,5 +1,5 @@
 /**
- * Wrong management credentials. Two things are bounded here: how fast one address may guess, and what
+ * Wrong management credentials, at one of the doors that they open. Two things are bounded here: how fast one address may guess, and what
  * guessing costs us. The right token is never held up: behind a proxy everybody is one address.
  *
  * **Slowed down.** Ten attempts in any minute are answered as wrong, further ones as too many.
@@ -13,9 +13,9 @@
  * worst a minute costs the sum of both in rows.
  */
 import { networkOf } from './address.js';
-import { auditRecord, type AuditRecord } from './audit.js';
+import { auditRecord, type AuditRecord, type Caller } from './audit.js';
 import type { Clock, Log, RecordStore } from './ports.js';
-import { managementTokenRefused, Refusal } from './refusal.js';
+import { logInRefused, managementTokenRefused, Refusal } from './refusal.js';
 
 const WINDOW_MS = 60_000;
 const MOST_ANSWERED = 10;
@@ -32,7 +32,21 @@ interface Address {
   untold: number;
 }
 
+/** Where the management token is asked for. Each has its own count, so that nobody is kept from one by what came to the other. */
+export interface Door extends Pick<AuditRecord, 'action'>, Pick<Caller, 'actor'> {
+  /** The answer to one that is wrong. */
+  refusal: () => Refusal;
+}
+
+export const MANAGEMENT_API: Door = {
+  action: 'management.denied',
+  actor: 'management',
+  refusal: managementTokenRefused,
+};
+export const ADMIN_UI: Door = { action: 'admin.login', actor: 'admin', refusal: logInRefused };
+
 export interface WrongAttemptsOptions {
+  door: Door;
   store: Pick<RecordStore, 'change'>;
   clock: Clock;
   log: Log;
@@ -61,7 +75,7 @@ export class WrongAttempts {
    * @param ip null on a unix socket.
    * @returns what to answer.
    */
-  refuse(ip: string | null, requestId: string): Refusal {
+  refuse(ip: string | null, requestId: string | null): Refusal {
     const now = this.#options.clock.monotonic();
     const address = this.#addressOf(ip);
     address.answeredAtMs = address.answeredAtMs.filter((atMs) => atMs > now - WINDOW_MS);
@@ -81,7 +95,7 @@ export class WrongAttempts {
     } else {
       address.untold++;
     }
-    return managementTokenRefused();
+    return this.#options.door.refusal();
   }
 
   /** At shutdown: writes what is not written yet. */
@@ -127,9 +141,9 @@ export class WrongAttempts {
   }
 
   #record(clientIp: string | null, requestId: string | null, count: number | null): void {
-    const caller = { actor: 'management', requestId, clientIp, reason: null } as const;
-    const now = this.#options.clock.now();
-    this.#waiting.push(auditRecord({ action: 'management.denied', count }, caller, 'denied', now));
+    const { door, clock } = this.#options;
+    const caller = { actor: door.actor, requestId, clientIp, reason: null };
+    this.#waiting.push(auditRecord({ action: door.action, count }, caller, 'denied', clock.now()));
   }
 
   /** Nobody waits for it, and an error is nobody's but the log's. */

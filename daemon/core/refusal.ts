@@ -9,6 +9,7 @@ export type RefusalKind =
   // the management API
   | 'invalid_request'
   | 'management_token_refused'
+  | 'log_in_refused'
   | 'too_many_attempts'
   | 'not_found'
   | 'name_taken'
@@ -95,6 +96,8 @@ export class Refusal extends Error {
 // Made anew for each use: a shared error object would carry the first caller's stack and cause.
 export const managementTokenRefused = () =>
   new Refusal('management_token_refused', 'management token missing or wrong');
+/** Of a log-in: whoever asks for it for somebody else has shown the right token. */
+export const logInRefused = () => new Refusal('log_in_refused', 'this is not the management token');
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
 export const projectInactive = () => new Refusal('project_inactive', 'project is inactive');
 export const limitReached = () => new Refusal('request_limit_reached', 'token request limit reached');

@@ -7,6 +7,7 @@ import type { CacheUpkeep } from '../core/cache-upkeep.js';
 import type { Clock, EventBus } from '../core/ports.js';
 import { managementTokenRefused, reading, Refusal } from '../core/refusal.js';
 import type { Registry } from '../core/registry.js';
+import type { Sessions } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { HourlyUsage } from '../core/usage.js';
 import type { Locals } from './caller.js';
@@ -29,14 +30,21 @@ import {
   wirePage,
   wireProject,
   wirePurged,
+  wireSession,
   wireStatus,
   wireToken,
 } from './wire.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
 
+export interface LogIns {
+  sessions: Sessions;
+  attempts: Pick<WrongAttempts, 'refuse'>;
+}
+
 export interface ManageOptions {
   managementToken: string;
   attempts: Pick<WrongAttempts, 'refuse'>;
+  logIns: LogIns;
   addressOf: AddressOf;
   registry: Registry;
   cacheUpkeep: CacheUpkeep;
@@ -72,6 +80,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...auditHandlers(options.auditBook),
     ...usageHandlers(options),
     ...migrationHandlers(options),
+    ...sessionHandlers(options),
     // An `async` function refuses in its promise, as the others do.
     // eslint-disable-next-line @typescript-eslint/require-await
     streamEvents: async ({ query, lastEventId }) => eventFeed(options.bus, query, lastEventId),
@@ -241,14 +250,32 @@ function migrationHandlers({
   };
 }
 
+function sessionHandlers({
+  managementToken,
+  logIns: { sessions, attempts },
+}: ManageOptions): Handlers<Pick<Operations, 'logIn' | 'readSession' | 'logOut'>> {
+  const isManagementToken = exactly(managementToken);
+  return {
+    logIn: async ({ body, caller }) => {
+      // Before anything is waited for, as for the header: a flood of guesses costs no more here than there.
+      if (!isManagementToken(body.token)) throw attempts.refuse(caller.clientIp, caller.requestId);
+      return wireSession(await sessions.begin(caller));
+    },
+
+    readSession: async (asked) => wireSession(await sessions.session(idOf(asked, 'session'))),
+
+    logOut: async (asked) => wireSession(await sessions.end(idOf(asked, 'session'), asked.caller)),
+  };
+}
+
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const isId = (text: unknown): text is string => typeof text === 'string' && ID.test(text);
 
-const notFound = (what: 'project' | 'token' | 'record') => new Refusal('not_found', `${what} not found`);
+const notFound = (what: 'project' | 'token' | 'record' | 'session') => new Refusal('not_found', `${what} not found`);
 
 /** What cannot be an id is not found without asking. */
-function idOf({ id }: Pick<Asked, 'id'>, what: 'project' | 'token'): string {
+function idOf({ id }: Pick<Asked, 'id'>, what: 'project' | 'token' | 'session'): string {
   if (!isId(id)) throw notFound(what);
   return id;
 }

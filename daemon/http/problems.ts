@@ -13,6 +13,7 @@ interface Problem {
 const PROBLEMS: Record<RefusalKind, Problem> = {
   invalid_request: { status: 400 },
   management_token_refused: { status: 401 },
+  log_in_refused: { status: 403 },
   too_many_attempts: { status: 429 },
   not_found: { status: 404 },
   name_taken: { status: 409 },

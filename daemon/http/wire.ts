@@ -1,6 +1,13 @@
 /** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
 import type * as z from 'zod';
-import type { WireAuditRecord, WireCachePurged, WireProject, WireStatus, WireToken } from '../api/contract.js';
+import type {
+  WireAuditRecord,
+  WireCachePurged,
+  WireProject,
+  WireSession,
+  WireStatus,
+  WireToken,
+} from '../api/contract.js';
 import * as schemas from '../api/schemas.js';
 import type { Purged, PurgeSelection } from '../core/cache-upkeep.js';
 import type { AuditRecord } from '../core/audit.js';
@@ -8,6 +15,7 @@ import type { FollowFilter } from '../core/audit-book.js';
 import type { AuditFilter, PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
+import type { Session } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { Project } from '../core/token.js';
 import { isPlainTarget } from './shape.js';
@@ -167,6 +175,12 @@ export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
     details: record.details,
   };
 }
+
+export const wireSession = ({ id, begunAtMs, endedAtMs }: Session): WireSession => ({
+  id,
+  begun_at: isoTime(begunAtMs),
+  ended_at: isoTimeOrNull(endedAtMs),
+});
 
 export function auditFilter(query: z.output<typeof schemas.auditQuery>): AuditFilter {
   return {

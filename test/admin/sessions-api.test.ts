@@ -1,0 +1,90 @@
+/** What the management API has for a front end whose users log in. */
+import { expect } from 'chai';
+import type { WireSession } from '../../daemon/api/contract.js';
+import { canary } from '../support/canaries.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { type AuditRow, auditOf } from '../support/management.js';
+
+const AS_ADMIN = { 'x-llmp-actor': 'admin', 'x-llmp-client-ip': '203.0.113.7' };
+
+describe('the sessions of the Admin UI, at the management API', () => {
+  let daemon: TestDaemon;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+  });
+  afterEach(() => daemon.stop());
+
+  const logIn = (token = MANAGEMENT_TOKEN, headers: Record<string, string> = AS_ADMIN) =>
+    daemon.manage('POST', '/manage/sessions', { token }, headers);
+  const recorded = async (action: string, count: number): Promise<AuditRow[]> => {
+    let rows: AuditRow[] = [];
+    await eventually(`${count} records of ${action}`, async () => {
+      rows = (await auditOf(daemon)).filter((row) => row.action === action);
+      return rows.length >= count;
+    });
+    expect(rows).to.have.length(count);
+    return rows;
+  };
+
+  it('begin with the management token, and are recorded with the address of the browser', async () => {
+    const answer = await logIn();
+    expect(answer.status).to.equal(201);
+    const body = answer.body as WireSession;
+    expect(body).to.have.property('ended_at', null);
+    const [row] = await recorded('admin.login', 1);
+    expect(row).to.include({ actor: 'admin', outcome: 'success', client_ip: '203.0.113.7' });
+    expect((await daemon.manage('GET', `/manage/sessions/${body.id}`)).body).to.deep.equal(body);
+  });
+
+  it('end once, and stay ended, whoever asks and after a restart too', async () => {
+    const { id } = (await logIn()).body as { id: string };
+    const other = (await logIn()).body as { id: string };
+    const path = `/manage/sessions/${id}`;
+    const ended = await daemon.manage('DELETE', path, undefined, AS_ADMIN);
+    expect(ended.status).to.equal(200);
+    expect((await daemon.manage('DELETE', path, undefined, AS_ADMIN)).body).to.deep.equal(ended.body);
+    expect((await recorded('admin.logout', 1))[0]).to.include({ actor: 'admin', client_ip: '203.0.113.7' });
+
+    await daemon.stop();
+    daemon = await startDaemon({ dir: daemon.dir });
+    expect((await daemon.manage('GET', path)).body).to.deep.equal(ended.body);
+    expect((await daemon.manage('GET', `/manage/sessions/${other.id}`)).body).to.have.property('ended_at', null);
+  });
+
+  it('are not found where none began, nor by the id of something else', async () => {
+    const project = await daemon.createProject();
+    for (const id of [project.id, '00000000-0000-4000-8000-000000000000', 'admin']) {
+      expect((await daemon.manage('GET', `/manage/sessions/${id}`)).status).to.equal(404);
+      expect((await daemon.manage('DELETE', `/manage/sessions/${id}`)).status).to.equal(404);
+    }
+  });
+
+  it('are refused with 403 to a wrong token, which is recorded by the browser’s address and nowhere shown', async () => {
+    const wrong = canary('management');
+    const answer = await logIn(wrong);
+    expect(answer.status).to.equal(403);
+    expect(answer.body).to.include({ code: 'log_in_refused' });
+    const [row] = await recorded('admin.login', 1);
+    expect(row).to.include({ actor: 'admin', outcome: 'denied', client_ip: '203.0.113.7' });
+    expect(JSON.stringify([row, answer.body, daemon.logged])).not.to.include(wrong);
+  });
+
+  it('P08 eleven wrong tokens in a minute from one browser are slowed down; the right one and other browsers never', async () => {
+    for (let i = 0; i < 10; i++) expect((await logIn('wrong')).status).to.equal(403);
+    const slowed = await logIn('wrong');
+    expect(slowed.status).to.equal(429);
+    expect(Number(slowed.headers.get('retry-after'))).to.be.within(1, 60);
+    expect((await logIn('wrong', { ...AS_ADMIN, 'x-llmp-client-ip': '203.0.113.8' })).status).to.equal(403);
+    expect((await logIn()).status).to.equal(201);
+    daemon.clock.advance(61_000);
+    expect((await logIn('wrong')).status).to.equal(403);
+  });
+
+  it('P08 guesses at the log-in leave the management API’s own count alone', async () => {
+    for (let i = 0; i < 11; i++) await logIn('wrong', { 'x-llmp-actor': 'admin' });
+    const answer = await daemon.manage('GET', '/manage/projects', undefined, { authorization: 'Bearer wrong' });
+    expect(answer.status).to.equal(401);
+  });
+});
