@@ -11,9 +11,9 @@ type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
 
 const LONGEST_HOURS = 8760;
 // Beyond 30 days a token no longer withers so much as it lingers.
-const RECOMMENDED_HOURS = 720;
+export const LONGEST_RECOMMENDED_HOURS = 720;
 
-const lifetime: Kind<Lifetime> = {
+export const lifetime: Kind<Lifetime> = {
   accepts: `hours from 1 to ${LONGEST_HOURS} such as 48, or with a unit such as 48h or 90m`,
   parse(given) {
     const [, digits, unit] = /^(\d{1,6})([hm]?)$/.exec(given) ?? [];
@@ -69,8 +69,8 @@ export async function tokenWanted({
 
 function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {
   const hours = duration?.duration_hours ?? (duration?.duration_minutes ?? 0) / 60;
-  if (hours > RECOMMENDED_HOURS)
-    output.warn(`${hours} hours is more than the recommended ${RECOMMENDED_HOURS} (30 days)`);
+  if (hours > LONGEST_RECOMMENDED_HOURS)
+    output.warn(`${hours} hours is more than the recommended ${LONGEST_RECOMMENDED_HOURS} (30 days)`);
 }
 
 const CHOICES_SHOWN = 20;

@@ -30,12 +30,12 @@ const STATES: Record<WireTokenState, StateMark> = {
 export const TOKEN_STATES = Object.keys(STATES) as WireTokenState[];
 
 /** @param state as the daemon says it: a newer one may know states that this release does not. */
-export function stateShown(state: string, { ascii }: Look): string {
+export function stateShown(state: string, { ascii }: Pick<Look, 'ascii'>): string {
   const mark = (STATES as Partial<Record<string, StateMark>>)[state];
   return mark ? `${ascii ? mark.ascii : mark.glyph} ${mark.word}` : state;
 }
 
-function stateTint(state: string): Tint | undefined {
+export function stateTint(state: string): Tint | undefined {
   return (STATES as Partial<Record<string, StateMark>>)[state]?.tint;
 }
 
@@ -51,7 +51,7 @@ const UNITS = [
 const SECOND = { name: 's', ms: 1000 } as const;
 
 /** `in 12m`, `3h ago`, or `never` for null. */
-export function relativeTime(timestamp: string | null, { now }: Look): string {
+export function relativeTime(timestamp: string | null, { now }: Pick<Look, 'now'>): string {
   if (timestamp === null) return 'never';
   const distance = Date.parse(timestamp) - now;
   if (Number.isNaN(distance)) return timestamp;

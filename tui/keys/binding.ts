@@ -1,0 +1,38 @@
+/** What a key does, as data: the reducer acts by it; footer, help, command palette and manual show it. */
+import type { Layer, Screen, State, Step } from '../state/state.js';
+
+/** Where a key can mean something: on a screen, or in what lies above it. */
+export type Spot = Screen | Layer['kind'];
+
+export interface Binding {
+  /** The first is the one that is shown. */
+  keys: readonly string[];
+  on: readonly Spot[];
+  /** A word or two, for the footer. */
+  label: string;
+  /** What it does, for help and manual. */
+  meaning: string;
+  /** Its place in the footer, the smallest first; where it is narrow the largest go. None: only help tells of it. */
+  footer?: number;
+  /** Why it cannot act now; null when it can. */
+  unless?(state: State): string | null;
+  run(state: State): Step;
+}
+
+const SHOWN: Readonly<Record<string, readonly [shown: string, ascii: string]>> = {
+  enter: ['⏎', 'enter'],
+  escape: ['esc', 'esc'],
+  up: ['↑', 'up'],
+  down: ['↓', 'down'],
+  left: ['←', 'left'],
+  right: ['→', 'right'],
+  pageup: ['pgup', 'pgup'],
+  pagedown: ['pgdn', 'pgdn'],
+};
+
+/** As an operator reads it: `^r`, `⏎`, `space`. */
+export function keyShown(key: string, ascii: boolean): string {
+  const known = SHOWN[key];
+  if (known) return known[ascii ? 1 : 0];
+  return key.replace(/^ctrl\+/, '^').replace(/^shift\+tab$/, ascii ? 'shift+tab' : '⇧tab');
+}

@@ -1,0 +1,467 @@
+/** The keys of the screens. */
+import * as changing from '../state/changing.js';
+import * as feeds from '../state/feed.js';
+import * as forms from '../state/forms.js';
+import { applied } from '../state/filtering.js';
+import { movedBy, movedTo, page } from '../state/moving.js';
+import * as navigation from '../state/navigation.js';
+import * as projects from '../state/projects.js';
+import { refreshed } from '../state/refreshing.js';
+import { saying, type Screen, type State, type Step, TABS, view, whyNoChange } from '../state/state.js';
+import * as token from '../state/token.js';
+import * as tokens from '../state/tokens.js';
+import { shellWord } from '../../cli/escape.js';
+import { shortId } from '../../cli/views.js';
+import type { Binding } from './binding.js';
+
+const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
+const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
+const SCROLLED: readonly Screen[] = [...LISTS, 'token'];
+
+const step =
+  (change: (state: State) => State) =>
+  (state: State): Step => [change(state)];
+
+const moving: readonly Binding[] = [
+  { keys: ['j', 'down'], on: SCROLLED, label: 'down', meaning: 'one down', run: (state) => movedBy(state, 1) },
+  { keys: ['k', 'up'], on: SCROLLED, label: 'up', meaning: 'one up', run: (state) => movedBy(state, -1) },
+  {
+    keys: ['ctrl+d', 'pagedown', 'ctrl+f'],
+    on: SCROLLED,
+    label: 'page down',
+    meaning: 'a page down',
+    run: (state) => movedBy(state, page(state)),
+  },
+  {
+    keys: ['ctrl+u', 'pageup', 'ctrl+b'],
+    on: SCROLLED,
+    label: 'page up',
+    meaning: 'a page up',
+    run: (state) => movedBy(state, -page(state)),
+  },
+  {
+    keys: ['g', 'home'],
+    on: SCROLLED,
+    label: 'first',
+    meaning: 'to the first',
+    run: (state) => movedTo(state, 'first'),
+  },
+  {
+    keys: ['G', 'end'],
+    on: SCROLLED,
+    label: 'last',
+    meaning: 'to the last; a log is followed from there',
+    run: (state) => movedTo(state, 'last'),
+  },
+];
+
+/** What a key acts on, where a screen shows one token or many. */
+function tokensMeant(state: State) {
+  if (view(state).screen !== 'token') return tokens.meant(state);
+  return state.token?.token ? [state.token.token] : [];
+}
+const noToken = (state: State) => (tokensMeant(state).length === 0 ? 'There is no token here' : null);
+const noProject = (state: State) => (projects.underCursor(state) ? null : 'There is no project here');
+const first =
+  (...reasons: ((state: State) => string | null)[]) =>
+  (state: State) =>
+    reasons.reduce<string | null>((why, reason) => why ?? reason(state), null);
+
+/** Runs with the project under the cursor. */
+const onProject =
+  (act: (state: State, project: NonNullable<ReturnType<typeof projects.underCursor>>) => Step) =>
+  (state: State): Step => {
+    const project = projects.underCursor(state);
+    return project ? act(state, project) : [state];
+  };
+
+const ofTokens: readonly Binding[] = [
+  {
+    keys: ['enter', 'l', 'right'],
+    on: ['tokens'],
+    label: 'detail',
+    meaning: 'look at the token closely',
+    footer: 1,
+    unless: (state) => (tokens.underCursor(state) ? null : 'There is no token here'),
+    run(state) {
+      const it = tokens.underCursor(state);
+      return it ? token.open(state, it.id, it) : [state];
+    },
+  },
+  {
+    keys: ['x'],
+    on: ['tokens', 'token'],
+    label: 'revoke',
+    meaning: 'revoke it, or the marked ones, after a question',
+    footer: 2,
+    unless: first(noToken, whyNoChange),
+    run: (state) => changing.revoke(state, tokensMeant(state)),
+  },
+  {
+    keys: ['a'],
+    on: ['tokens', 'token'],
+    label: 'reactivate',
+    meaning: 'bring it back at once, or the marked ones after a question',
+    footer: 3,
+    unless: first(noToken, whyNoChange),
+    run: (state) => changing.reactivate(state, tokensMeant(state)),
+  },
+  {
+    keys: ['n'],
+    on: ['tokens', 'token', 'overview'],
+    label: 'new',
+    meaning: 'issue a new token',
+    footer: 4,
+    unless: whyNoChange,
+    run: (state) => forms.newToken(state, view(state).screen === 'token' ? state.token?.token?.project_id : undefined),
+  },
+  {
+    keys: ['space'],
+    on: ['tokens'],
+    label: 'mark',
+    meaning: 'mark it or take its mark away, and go on',
+    footer: 5,
+    run: markAndMove,
+  },
+  {
+    keys: ['v'],
+    on: ['tokens'],
+    label: 'range',
+    meaning: 'mark from here to where it is pressed again',
+    run: tokens.rangeMarked,
+  },
+  {
+    keys: ['ctrl+a'],
+    on: ['tokens'],
+    label: 'mark all',
+    meaning: 'mark all that the filter lets through',
+    run: (state) => tokens.everyTokenAsked(state, 'marks'),
+  },
+  {
+    keys: ['*'],
+    on: ['tokens'],
+    label: 'invert',
+    meaning: 'mark what is not marked of what the filter lets through, and the other way round',
+    run: (state) => tokens.everyTokenAsked(state, 'inverse'),
+  },
+  {
+    keys: ['y'],
+    on: ['tokens', 'token'],
+    label: 'copy id',
+    meaning: 'send the id to the terminal’s clipboard',
+    unless: noToken,
+    run: (state) => [
+      state,
+      {
+        do: 'copy',
+        text: tokensMeant(state)
+          .map(({ id }) => id)
+          .join('\n'),
+        what: tokensMeant(state).length === 1 ? 'The id' : 'The ids',
+      },
+    ],
+  },
+  {
+    keys: ['Y'],
+    on: ['tokens', 'token'],
+    label: 'copy command',
+    meaning: 'send the command line that shows the same to the terminal’s clipboard',
+    run: (state) => [state, { do: 'copy', text: commandLine(state), what: 'The command line' }],
+  },
+];
+
+function markAndMove(state: State): Step {
+  const [marked] = tokens.marked(state);
+  return movedBy(marked, 1);
+}
+
+/** What shows the same at the command line. */
+export function commandLine(state: State): string {
+  const shown = view(state);
+  const context = state.place.context === null ? '' : ` -c ${shellWord(state.place.context)}`;
+  if (shown.screen === 'token') return `llmp${context} token get ${shown.id}`;
+  const it = tokens.underCursor(state);
+  return it ? `llmp${context} token get ${shortId(it.id)}` : `llmp${context} token list`;
+}
+
+const ofProjects: readonly Binding[] = [
+  {
+    keys: ['enter', 'l', 'right'],
+    on: ['projects'],
+    label: 'its tokens',
+    meaning: 'its tokens',
+    footer: 1,
+    unless: noProject,
+    run: onProject((state, { name }) =>
+      tokens.anew(navigation.opened(state, { screen: 'tokens' }), {
+        filter: `project:${name.includes(' ') ? `"${name}"` : name}`,
+      }),
+    ),
+  },
+  {
+    keys: ['n'],
+    on: ['projects'],
+    label: 'new',
+    meaning: 'make a new project',
+    footer: 2,
+    unless: whyNoChange,
+    run: forms.newProject,
+  },
+  {
+    keys: ['a'],
+    on: ['projects'],
+    label: 'activate',
+    meaning: 'let its tokens through again',
+    footer: 3,
+    unless: first(noProject, whyNoChange),
+    run: onProject((state, project) => changing.projectActive(state, project, true)),
+  },
+  {
+    keys: ['d'],
+    on: ['projects'],
+    label: 'deactivate',
+    meaning: 'let none of its tokens through, after a question',
+    footer: 4,
+    unless: first(noProject, whyNoChange),
+    run: onProject((state, project) => changing.projectActive(state, project, false)),
+  },
+  {
+    keys: ['X'],
+    on: ['projects'],
+    label: 'revoke all',
+    meaning: 'revoke all of its tokens, after a question',
+    footer: 5,
+    unless: first(noProject, whyNoChange),
+    run: onProject(changing.revokeAll),
+  },
+  {
+    keys: ['e'],
+    on: ['projects'],
+    label: 'rename',
+    meaning: 'give it another name',
+    unless: first(noProject, whyNoChange),
+    run: onProject(forms.rename),
+  },
+  {
+    keys: ['K'],
+    on: ['projects'],
+    label: 'set key',
+    meaning: 'give it another key of the provider',
+    unless: first(noProject, whyNoChange),
+    run: onProject(forms.setKey),
+  },
+  {
+    keys: ['y'],
+    on: ['projects'],
+    label: 'copy id',
+    meaning: 'send the id to the terminal’s clipboard',
+    unless: noProject,
+    run: onProject((state, { id }) => [state, { do: 'copy', text: id, what: 'The id' }]),
+  },
+];
+
+const ofFeeds: readonly Binding[] = [
+  {
+    keys: ['enter', 'l', 'right'],
+    on: ['audit', 'events'],
+    label: 'detail',
+    meaning: 'look at it closely, or no longer',
+    footer: 1,
+    run: toggled,
+  },
+  {
+    keys: ['t'],
+    on: ['audit', 'events'],
+    label: 'its token',
+    meaning: 'the token that it is about',
+    footer: 2,
+    unless: (state) => (tokenOfFeed(state) === null ? 'It is about no token' : null),
+    run(state) {
+      const id = tokenOfFeed(state);
+      return id === null ? [state] : token.open(state, id, null);
+    },
+  },
+];
+
+function toggled(state: State): Step {
+  const { screen } = view(state);
+  if (screen === 'audit') return [{ ...state, audit: { ...state.audit, isOpen: !state.audit.isOpen } }];
+  return [{ ...state, events: { ...state.events, isOpen: !state.events.isOpen } }];
+}
+
+function tokenOfFeed(state: State): string | null {
+  const item = view(state).screen === 'audit' ? feeds.underCursor(state.audit) : feeds.underCursor(state.events);
+  return item?.token_id ?? null;
+}
+
+const ofCache: readonly Binding[] = [
+  {
+    keys: ['x'],
+    on: ['cache'],
+    label: 'purge',
+    meaning: 'remove kept answers; how many is told before',
+    footer: 1,
+    unless: (state) =>
+      state.cache.cache?.backend === 'off' ? 'The cache is off: HTTP_CACHE_ENABLED' : whyNoChange(state),
+    run: forms.purge,
+  },
+];
+
+const sorting: readonly Binding[] = [
+  { keys: ['s'], on: ['tokens'], label: 'sort', meaning: 'sort by the next column', footer: 8, run: tokens.ordered },
+  { keys: ['S'], on: ['tokens'], label: 'reverse', meaning: 'sort the other way round', run: tokens.reversed },
+  {
+    keys: ['s'],
+    on: ['projects'],
+    label: 'sort',
+    meaning: 'sort by the next column',
+    footer: 8,
+    run: step(projects.ordered),
+  },
+  {
+    keys: ['S'],
+    on: ['projects'],
+    label: 'reverse',
+    meaning: 'sort the other way round',
+    run: step((state) => projects.arranged(state, { isDescending: !state.projects.isDescending })),
+  },
+];
+
+const tabs: readonly Binding[] = TABS.map((tab, at) => ({
+  keys: [String(at + 1)],
+  on: EVERYWHERE,
+  label: tab,
+  meaning: `the screen ${at + 1}, ${tab}`,
+  run: (state: State) => refreshed(navigation.toTab(state, tab)),
+}));
+
+const everywhere: readonly Binding[] = [
+  ...tabs,
+  {
+    keys: ['tab'],
+    on: EVERYWHERE,
+    label: 'next',
+    meaning: 'the next screen',
+    run: (state) => refreshed(navigation.tabBy(state, 1)),
+  },
+  {
+    keys: ['shift+tab'],
+    on: EVERYWHERE,
+    label: 'before',
+    meaning: 'the screen before',
+    run: (state) => refreshed(navigation.tabBy(state, -1)),
+  },
+  {
+    keys: ['/'],
+    on: LISTS,
+    label: 'filter',
+    meaning: 'show only what fits; tab completes, escape brings back what was',
+    footer: 6,
+    run: navigation.promptForFilter,
+  },
+  {
+    keys: ['u'],
+    on: EVERYWHERE,
+    label: 'undo',
+    meaning: 'take back the last change, as long as that is offered',
+    unless: (state) => (state.undo ? whyNoChange(state) : 'There is nothing to undo'),
+    run: changing.undo,
+  },
+  {
+    keys: [':'],
+    on: EVERYWHERE,
+    label: 'command',
+    meaning: 'all that can be done here, by name',
+    footer: 7,
+    run: navigation.palette,
+  },
+  {
+    keys: ['?'],
+    on: EVERYWHERE,
+    label: 'help',
+    meaning: 'the keys that mean something here',
+    footer: 9,
+    run: step((state) => navigation.above(state, { kind: 'help', selected: 0 })),
+  },
+  {
+    keys: ['p'],
+    on: EVERYWHERE,
+    label: 'pause',
+    meaning: 'let what is shown stand still, or go on',
+    run: (state) => paused(state),
+  },
+  {
+    keys: ['c'],
+    on: EVERYWHERE,
+    label: 'contexts',
+    meaning: 'go to another daemon',
+    run: (state) => [
+      navigation.above(state, { kind: 'contexts', all: null, selected: 0, failure: null }),
+      { do: 'ask', question: { of: 'contexts' } },
+    ],
+  },
+  {
+    keys: ['ctrl+r', 'f5'],
+    on: EVERYWHERE,
+    label: 'refresh',
+    meaning: 'ask again now, also after the management token was refused',
+    run: refreshed,
+  },
+  {
+    keys: ['ctrl+l'],
+    on: EVERYWHERE,
+    label: 'repaint',
+    meaning: 'paint the whole screen anew',
+    run: (state) => [state, { do: 'repaint' }],
+  },
+  {
+    keys: ['ctrl+z'],
+    on: EVERYWHERE,
+    label: 'suspend',
+    meaning: 'back to the shell; fg comes back here',
+    run: (state) => [state, { do: 'suspend' }],
+  },
+  {
+    keys: ['escape', 'h', 'left'],
+    on: EVERYWHERE,
+    label: 'back',
+    meaning: 'back; on a list first its marks go, then its filter',
+    run: wayBack,
+  },
+  {
+    keys: ['q'],
+    on: EVERYWHERE,
+    label: 'quit',
+    meaning: 'back, and from the first screen out',
+    footer: 10,
+    run: (state) => (state.views.length > 1 ? refreshed(navigation.back(state)) : [state, { do: 'quit' }]),
+  },
+  { keys: ['ctrl+c'], on: EVERYWHERE, label: 'end', meaning: 'end it now', run: (state) => [state, { do: 'quit' }] },
+];
+
+function paused(state: State): Step {
+  const next = { ...state, isPaused: !state.isPaused };
+  return next.isPaused ? [saying(next, 'Paused; p goes on')] : refreshed(saying(next, 'Goes on'));
+}
+
+function wayBack(state: State): Step {
+  if (state.progress) return [saying({ ...state, progress: null }, 'Stopped'), { do: 'stop' }];
+  const { screen } = view(state);
+  if (screen === 'tokens' && (state.tokens.marks.size > 0 || state.tokens.rangeFrom !== null))
+    return [tokens.unmarked(state)];
+  if (screen === 'audit' && state.audit.isOpen) return toggled(state);
+  if (screen === 'events' && state.events.isOpen) return toggled(state);
+  if (state.views.length > 1) return refreshed(navigation.back(state));
+  if ((navigation.filterOf(state) ?? '') !== '') return applied(state, '');
+  return [saying(state, 'q quits')];
+}
+
+export const SCREEN_BINDINGS: readonly Binding[] = [
+  ...ofTokens,
+  ...ofProjects,
+  ...ofFeeds,
+  ...ofCache,
+  ...sorting,
+  ...moving,
+  ...everywhere,
+];

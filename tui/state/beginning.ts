@@ -1,0 +1,41 @@
+/** The state in which nothing is known yet. */
+import { NOTHING_HEARD } from './connection.js';
+import type { Place } from './exchange.js';
+import { emptyFeed } from './feed.js';
+import { NO_PROJECTS } from './projects.js';
+import type { Look, State, Tab } from './state.js';
+import { NO_TOKENS } from './tokens.js';
+
+export interface Beginning {
+  size: State['size'];
+  look: Look;
+  place: Place;
+  nowMs: number;
+  tab: Tab;
+}
+
+export const begin = ({ size, look, place, nowMs, tab }: Beginning): State => ({
+  size,
+  look,
+  nowMs,
+  place,
+  connection: NOTHING_HEARD,
+  isPaused: false,
+  views: [{ screen: tab }],
+  layers: [],
+  message: null,
+  undo: null,
+  progress: null,
+  overview: { status: null, traffic: [], dying: [], usage: null },
+  tokens: NO_TOKENS,
+  token: null,
+  projects: NO_PROJECTS,
+  audit: emptyFeed(),
+  events: emptyFeed(),
+  cache: { cache: null, preview: null },
+});
+
+/** The same terminal, and nothing known of another daemon. */
+export function beginning({ size, look, place, nowMs, views: [first] }: State): State {
+  return begin({ size, look, place, nowMs, tab: first && first.screen !== 'token' ? first.screen : 'tokens' });
+}

@@ -1,0 +1,71 @@
+/** A line of text that is being edited, and what keys do to it. */
+
+export interface Line {
+  text: string;
+  /** Where the next letter goes, in UTF-16 units; always between two characters as people see them. */
+  caret: number;
+}
+
+export const lineOf = (text: string): Line => ({ text, caret: text.length });
+export const EMPTY_LINE = lineOf('');
+
+const characters = new Intl.Segmenter();
+
+/** Lengths of the character before and after the caret; 0 where there is none. */
+function around({ text, caret }: Line): { before: number; after: number } {
+  const before = [...characters.segment(text.slice(0, caret))].at(-1)?.segment.length ?? 0;
+  const after = [...characters.segment(text.slice(caret))][0]?.segment.length ?? 0;
+  return { before, after };
+}
+
+const cut = ({ text }: Line, from: number, to: number): Line => ({
+  text: text.slice(0, from) + text.slice(to),
+  caret: from,
+});
+const at = ({ text }: Line, caret: number): Line => ({ text, caret });
+
+/** The beginning of the word before the caret. */
+const wordStart = ({ text, caret }: Line) => text.slice(0, caret).replace(/\S+\s*$/, '').length;
+const wordEnd = ({ text, caret }: Line) => caret + (/^\s*\S+/.exec(text.slice(caret))?.[0].length ?? 0);
+
+const EDITS: Readonly<Record<string, (line: Line) => Line>> = {
+  left: (line) => at(line, line.caret - around(line).before),
+  right: (line) => at(line, line.caret + around(line).after),
+  home: (line) => at(line, 0),
+  end: (line) => at(line, line.text.length),
+  'ctrl+left': (line) => at(line, wordStart(line)),
+  'ctrl+right': (line) => at(line, wordEnd(line)),
+  backspace: (line) => cut(line, line.caret - around(line).before, line.caret),
+  delete: (line) => cut(line, line.caret, line.caret + around(line).after),
+  'ctrl+w': (line) => cut(line, wordStart(line), line.caret),
+  'ctrl+u': (line) => cut(line, 0, line.caret),
+  'ctrl+k': ({ text, caret }) => lineOf(text.slice(0, caret)),
+};
+/** As shells have them. */
+const ALSO: Readonly<Record<string, string>> = {
+  'ctrl+a': 'home',
+  'ctrl+e': 'end',
+  'ctrl+b': 'left',
+  'ctrl+f': 'right',
+  'ctrl+d': 'delete',
+  'ctrl+h': 'backspace',
+  'alt+b': 'ctrl+left',
+  'alt+f': 'ctrl+right',
+  'alt+backspace': 'ctrl+w',
+};
+
+/** @returns undefined for a key that means nothing to a line. */
+export function edited(line: Line, key: string): Line | undefined {
+  const edit = EDITS[ALSO[key] ?? key];
+  if (edit) return edit(line);
+  const letter = key === 'space' ? ' ' : key;
+  return isOneCharacter(letter) ? inserted(line, letter) : undefined;
+}
+
+const isOneCharacter = (key: string) => [...characters.segment(key)].length === 1;
+
+/** Pasted text goes into the one line: what would end it becomes a space. */
+export function inserted({ text, caret }: Line, what: string): Line {
+  const fit = what.replace(/[\r\n\t]+/g, ' ').replace(/\p{Cc}/gu, '');
+  return { text: text.slice(0, caret) + fit + text.slice(caret), caret: caret + fit.length };
+}

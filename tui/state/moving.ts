@@ -1,0 +1,43 @@
+/** Up and down in whatever is looked at. */
+import * as feeds from './feeds.js';
+import { listRows } from './rows.js';
+import { type State, type Step, view } from './state.js';
+import * as token from './token.js';
+import * as tokens from './tokens.js';
+import * as windows from './window.js';
+
+export function movedBy(state: State, by: number): Step {
+  switch (view(state).screen) {
+    case 'tokens':
+      return tokens.movedBy(state, by);
+    case 'projects':
+      return [withProjects(state, windows.move(state.projects.window, by, listRows(state)))];
+    case 'audit':
+      return feeds.movedBy(state, 'audit', by);
+    case 'events':
+      return feeds.movedBy(state, 'events', by);
+    case 'token':
+      return [token.scrolled(state, by)];
+    default:
+      return [state];
+  }
+}
+
+export function movedTo(state: State, where: 'first' | 'last'): Step {
+  switch (view(state).screen) {
+    case 'tokens':
+      return tokens.movedTo(state, where);
+    case 'projects':
+      return [withProjects(state, windows.moveTo(state.projects.window, where, listRows(state)))];
+    default:
+      return movedBy(state, where === 'first' ? -Number.MAX_SAFE_INTEGER : Number.MAX_SAFE_INTEGER);
+  }
+}
+
+/** A page, but for two lines that stay in sight. */
+export const page = (state: State) => Math.max(1, listRows(state) - 2);
+
+const withProjects = (state: State, window: State['projects']['window']): State => ({
+  ...state,
+  projects: { ...state.projects, window },
+});

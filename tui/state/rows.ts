@@ -1,0 +1,10 @@
+/** How much of a list fits below the titles: what is around it on every screen is the same. */
+import type { State } from './state.js';
+
+/** Header, tabs, frame above with titles, frame below, message, footer. */
+const AROUND = 7;
+/** Smaller than this the terminal shows a line that says so. */
+export const LEAST = { columns: 50, rows: 10 };
+
+export const listRows = ({ size }: Pick<State, 'size'>) => Math.max(1, size.rows - AROUND);
+export const isTooSmall = ({ size }: Pick<State, 'size'>) => size.columns < LEAST.columns || size.rows < LEAST.rows;

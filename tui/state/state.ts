@@ -1,0 +1,263 @@
+/** All that the terminal UI knows, as plain data. Screens show it, `reduce` and the commands of the keys make the next one of it. */
+import type {
+  CachePurge,
+  WireAuditRecord,
+  WireCache,
+  WireEvent,
+  WireProject,
+  WireStatus,
+  WireToken,
+  WireUsageLine,
+} from '../../daemon/api/contract.js';
+import type { Change, ContextShown, Effect, Failure, Named, Place } from './exchange.js';
+import type { Feed } from './feed.js';
+import type { Hidden } from './hidden.js';
+import type { Line } from './line.js';
+import type { Window } from './window.js';
+
+/** Those with a number, in its order. */
+export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
+export type Tab = (typeof TABS)[number];
+
+/** What is looked at; the last of the views is shown. */
+export type View = { screen: Tab } | { screen: 'token'; id: string };
+export type Screen = View['screen'];
+
+export interface State {
+  size: { columns: number; rows: number };
+  look: Look;
+  /** By our clock. */
+  nowMs: number;
+  place: Place;
+  connection: Connection;
+  isPaused: boolean;
+  views: readonly View[];
+  /** What lies above the view; the last has the keys. */
+  layers: readonly Layer[];
+  message: Message | null;
+  undo: Undo | null;
+  /** A change of many, or a question of many answers, that goes on. */
+  progress: { words: string; done: number; of: number } | null;
+  overview: {
+    status: WireStatus | null;
+    traffic: readonly Sample[];
+    dying: readonly WireToken[];
+    /** By the hour, the last day. */
+    usage: readonly WireUsageLine[] | null;
+  };
+  tokens: TokensState;
+  token: TokenState | null;
+  projects: ProjectsState;
+  audit: Feed<WireAuditRecord>;
+  events: Feed<WireEvent>;
+  cache: CacheState;
+}
+
+/** What the terminal can show. */
+export interface Look {
+  ascii: boolean;
+  hasColor: boolean;
+  /** Nothing moves that need not. */
+  isStill: boolean;
+}
+
+/**
+ * - `connecting`: nothing has been heard yet.
+ * - `live`: the last question was answered.
+ * - `stale`: the daemon answers, but not with what was asked for (5xx, 429).
+ * - `offline`: nobody answers.
+ * - `denied`: the management token is not (any more) the right one; nothing more is asked until the operator says so.
+ */
+export interface Connection {
+  is: 'connecting' | 'live' | 'stale' | 'offline' | 'denied';
+  /** Of the last good answer; null: there was none. */
+  answeredMs: number | null;
+  failure: Failure | null;
+  /** When it is tried again. */
+  retryMs: number | null;
+  /** How often in a row it failed. */
+  failures: number;
+  /** By how much the daemon's clock is ahead of ours; null until it is known. */
+  skewMs: number | null;
+}
+
+export interface Sample {
+  atMs: number;
+  perSecond: number;
+  errorsPerSecond: number;
+}
+
+export const TOKEN_ORDERS = ['expires_at', 'created_at', 'last_used_at', 'request_count', 'name'] as const;
+export type TokenOrder = (typeof TOKEN_ORDERS)[number];
+
+export interface TokensState {
+  window: Window<WireToken>;
+  /** The filter that holds, as it was typed. */
+  filter: string;
+  order: TokenOrder;
+  isDescending: boolean;
+  /** In the order in which they were marked. */
+  marks: ReadonlyMap<string, WireToken>;
+  /** How many there are without a filter; null until it is known. */
+  all: number | null;
+  /** Where `v` began to mark; null: it did not. */
+  rangeFrom: number | null;
+  /** What a token's count was when it was first seen, for its requests per minute. */
+  counted: ReadonlyMap<string, { atMs: number; count: number }>;
+}
+
+export interface TokenState {
+  token: WireToken | null;
+  /** It is not there (any more). */
+  isGone: boolean;
+  /** By the hour, the last day. */
+  usage: readonly WireUsageLine[] | null;
+  audit: readonly WireAuditRecord[] | null;
+  /** When each of its requests ended, the last minute only. */
+  requestsMs: readonly number[];
+  /** The first line to be seen. */
+  top: number;
+}
+
+export interface ProjectsState {
+  /** Null until they are known. */
+  all: readonly WireProject[] | null;
+  /** Those that the filter lets through, in their order. */
+  window: Window<WireProject>;
+  filter: string;
+  isDescending: boolean;
+  order: 'name' | 'created_at';
+}
+
+export interface CacheState {
+  cache: WireCache | null;
+  /** Of the purge that is being thought of. */
+  preview: { body: CachePurge; count: number | null; failure: Failure | null } | null;
+}
+
+export interface Message {
+  words: string;
+  tone: 'good' | 'plain' | 'bad';
+  untilMs: number;
+}
+
+/** What takes back the last change. */
+export interface Undo {
+  change: Change;
+  untilMs: number;
+}
+
+export type Layer = Dialog | Reveal | Prompt | Palette | Help | ContextChoice;
+
+/** A question in the middle of the screen: what it is about, fields, and buttons of which the first cancels. */
+export interface Dialog {
+  kind: 'dialog';
+  purpose: Purpose;
+  title: string;
+  /** What it is about, a few lines; cells stand below each other. */
+  items: readonly DialogItem[];
+  /** How many more there are. */
+  more: number;
+  notes: readonly { words: string; isWarning: boolean }[];
+  fields: readonly Field[];
+  /** What the second button does. */
+  action: string;
+  /** Of the fields that are there first, then Cancel, then the action. */
+  focus: number;
+  problem: string | null;
+}
+
+export interface DialogItem {
+  cells: readonly string[];
+  isWarning: boolean;
+}
+
+export interface Field {
+  name: string;
+  label: string;
+  line: Line;
+  /** One of these, with left and right; none: any text. */
+  choices?: readonly { value: string; label: string }[];
+  /** Shown as bullets. */
+  isSecret?: boolean;
+  hint?: string;
+  /** In columns. */
+  width?: number;
+  /** It is there only while another field has this value. */
+  onlyIf?: { field: string; value: string };
+}
+
+export type Purpose =
+  | { for: 'change'; change: Change; /** What is to be typed before. */ typed: string | null }
+  | { for: 'new-token' }
+  | { for: 'new-project' }
+  | { for: 'rename'; project: Named }
+  | { for: 'set-key'; project: Named }
+  | { for: 'purge' };
+
+/** The secret of a new token, once. */
+export interface Reveal {
+  kind: 'reveal';
+  token: WireToken;
+  secret: Hidden;
+  isShown: boolean;
+  /** Where it is being written to; null: nowhere. */
+  path: Line | null;
+  /** What became of it. */
+  said: string | null;
+  problem: string | null;
+}
+
+/** A line at the bottom; so far only the filter of a list. */
+export interface Prompt {
+  kind: 'prompt';
+  line: Line;
+  /** What held before, for Escape. */
+  before: string;
+  problem: string | null;
+}
+
+export interface Palette {
+  kind: 'palette';
+  line: Line;
+  selected: number;
+}
+
+export interface Help {
+  kind: 'help';
+  selected: number;
+}
+
+export interface ContextChoice {
+  kind: 'contexts';
+  all: readonly ContextShown[] | null;
+  selected: number;
+  failure: Failure | null;
+}
+
+/** The next state, and what is to be done for it. */
+export type Step = readonly [State, ...Effect[]];
+
+export const view = (state: State): View => state.views.at(-1) ?? { screen: 'overview' };
+export const layer = (state: State): Layer | undefined => state.layers.at(-1);
+
+/** What lies on top is replaced, or taken away. */
+export function withLayer(state: State, top: Layer | null): State {
+  const others = state.layers.slice(0, -1);
+  return { ...state, layers: top ? [...others, top] : others };
+}
+
+const MESSAGE_MS = 6_000;
+
+export const saying = (state: State, words: string, tone: Message['tone'] = 'plain'): State => ({
+  ...state,
+  message: { words, tone, untilMs: state.nowMs + MESSAGE_MS },
+});
+
+/** Why nothing can be changed now; null when it can. */
+export function whyNoChange({ place, connection }: State): string | null {
+  if (place.isReadonly) return 'read-only: nothing is changed from here';
+  if (connection.is === 'offline' || connection.is === 'connecting') return 'offline, not sent';
+  if (connection.is === 'denied') return 'the management token was refused, not sent';
+  return null;
+}
