@@ -40,9 +40,9 @@ function runChosen(state: State): Step {
   return binding ? act(navigation.closed(state), binding) : [state];
 }
 
-function act(state: State, { unless, run }: Binding): Step {
-  const why = unless?.(state) ?? null;
-  return why === null ? run(state) : [saying(state, why, 'bad')];
+function act(state: State, binding: Binding): Step {
+  const why = binding.unless?.(state) ?? null;
+  return why === null ? binding.run(state) : [saying(state, why, 'bad')];
 }
 
 export function key(state: State, pressed: string): Step {

@@ -8,7 +8,6 @@ import type {
   AuditStreamQuery,
   CachePurge,
   EventQuery,
-  ProjectCreate,
   ProjectPatch,
   TokenCreate,
   TokenQuery,
@@ -26,7 +25,7 @@ import type { PageWanted } from './window.js';
 
 /** Each question by its name: what it asks, and what the answer is. */
 interface Asked {
-  status: { asks: Record<never, never>; answer: WireStatus };
+  status: { asks: object; answer: WireStatus };
   tokens: { asks: { query: TokenQuery; page: PageWanted }; answer: Page<WireToken> };
   /** The first few by a query, for where no list is shown. */
   dying: { asks: { query: TokenQuery }; answer: Page<WireToken> };
@@ -34,15 +33,15 @@ interface Asked {
   /** Every token of a query, however many: to mark them, or those that are not. */
   everyToken: { asks: { query: TokenQuery; as: 'marks' | 'inverse' }; answer: readonly WireToken[] };
   /** All of them: there are never many. */
-  projects: { asks: Record<never, never>; answer: readonly WireProject[] };
+  projects: { asks: object; answer: readonly WireProject[] };
   usage: { asks: { query: UsageQuery }; answer: readonly WireUsageLine[] };
   audit: { asks: { query: AuditQuery }; answer: Page<WireAuditRecord> };
   /** The audit records of one token. */
   tokenAudit: { asks: { id: string }; answer: Page<WireAuditRecord> };
-  cache: { asks: Record<never, never>; answer: WireCache };
+  cache: { asks: object; answer: WireCache };
   /** How many answers a purge would remove. */
   purgeable: { asks: { body: CachePurge }; answer: number };
-  contexts: { asks: Record<never, never>; answer: readonly ContextShown[] };
+  contexts: { asks: object; answer: readonly ContextShown[] };
 }
 
 export type Question = { [K in keyof Asked]: { of: K } & Asked[K]['asks'] }[keyof Asked];

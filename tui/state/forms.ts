@@ -174,7 +174,7 @@ export function submitted(state: State, dialog: Dialog): Step {
   const change = changeOf(dialog);
   if (typeof change === 'string') return [withLayer(state, { ...dialog, problem: change })];
   const reason = valueOf(dialog, 'reason').trim();
-  if ([...reason].length > LONGEST_REASON) {
+  if (Array.from(reason).length > LONGEST_REASON) {
     return [withLayer(state, { ...dialog, problem: `A reason has at most ${LONGEST_REASON} characters` })];
   }
   const [next, ...effects] = sent(state, change, reason === '' ? null : reason);
