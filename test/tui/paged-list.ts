@@ -1,0 +1,88 @@
+/** A list as the management API serves it: by keyset, in both orders, with a cursor that says behind which row a page begins. */
+import type { PageAnswer, PageWanted } from '../../tui/state/window.js';
+
+export interface Row {
+  id: string;
+  key: number;
+  version: number;
+}
+
+export class PagedList {
+  #rows: Row[] = [];
+  #made = 0;
+
+  constructor(
+    size: number,
+    private readonly isCounted = true,
+  ) {
+    for (let i = 0; i < size; i++) this.#rows.push(this.#row((i * 7919) % Math.max(1, size)));
+    this.#sort();
+  }
+
+  get rows(): readonly Row[] {
+    return this.#rows;
+  }
+
+  insert(key: number): Row {
+    const row = this.#row(key);
+    this.#rows.push(row);
+    this.#sort();
+    return row;
+  }
+
+  remove(index: number): Row | undefined {
+    return this.#rows.splice(index, 1)[0];
+  }
+
+  /** Changes what a row is sorted by, or only something else of it. */
+  update(index: number, key?: number): Row | undefined {
+    const row = this.#rows[index];
+    if (!row) return undefined;
+    const changed = { ...row, key: key ?? row.key, version: row.version + 1 };
+    this.#rows[index] = changed;
+    this.#sort();
+    return changed;
+  }
+
+  page({ end, cursor }: Pick<PageWanted, 'end' | 'cursor'>, limit: number): PageAnswer<Row> {
+    const at = cursor === null ? null : this.#placeOf(cursor);
+    const isHead = end === 'head';
+    const left = isHead ? this.#rows.length - (at?.behind ?? 0) : (at?.before ?? this.#rows.length);
+    const items = isHead
+      ? this.#rows.slice(at?.behind ?? 0, (at?.behind ?? 0) + limit)
+      : this.#rows.slice(Math.max(0, left - limit), left).reverse();
+    const last = items.at(-1);
+    return {
+      items,
+      next: last && left > limit ? JSON.stringify([last.key, last.id]) : null,
+      total: this.isCounted ? this.#rows.length : null,
+    };
+  }
+
+  /** How many rows stand before the position of a cursor, and how many before what stands behind it. */
+  #placeOf(cursor: string): { before: number; behind: number } {
+    const [key, id] = JSON.parse(cursor) as [number, string];
+    let low = 0;
+    let high = this.#rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (byKey(this.#rows[middle]!, { key, id }) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return { before: low, behind: this.#rows[low]?.id === id && this.#rows[low]?.key === key ? low + 1 : low };
+  }
+
+  #row(key: number): Row {
+    this.#made += 1;
+    // So that the order of ids is not that of their making.
+    const id = `${((this.#made * 48271) % 2147483647).toString(16).padStart(8, '0')}-${this.#made}`;
+    return { id, key, version: 0 };
+  }
+
+  #sort(): void {
+    this.#rows.sort(byKey);
+  }
+}
+
+const byKey = (a: Pick<Row, 'key' | 'id'>, b: Pick<Row, 'key' | 'id'>) =>
+  a.key - b.key || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);

@@ -1,0 +1,263 @@
+/**
+ * Random histories of a window on a list that changes: the cursor moves, pages are asked for, answers come late, in any order, twice or not at
+ * all, and hold what the list was at any time in between. Whatever happens, some things hold; and once everything is
+ * quiet, what is shown is the list.
+ */
+import { expect } from 'chai';
+import {
+  aged,
+  asked,
+  cursorRow,
+  emptyWindow,
+  failed,
+  isSettled,
+  lengthOf,
+  move,
+  moveTo,
+  needed,
+  PAGE_ROWS,
+  type PageAnswer,
+  type PageWanted,
+  received,
+  rowAt,
+  type Window,
+} from '../../tui/state/window.js';
+import type { Random } from '../support/model.js';
+import { PagedList, type Row } from './paged-list.js';
+
+export const MOST_ROWS = 3_000;
+
+interface UnderWay {
+  wanted: PageWanted;
+  /** Null until the list was looked at for it. */
+  answer: PageAnswer<Row> | null;
+}
+
+/** So many rows may come before the one under the cursor, between one look at it and the next, and it is not lost. */
+const FOLLOWED_THROUGH = PAGE_ROWS;
+
+export class WindowModel {
+  readonly list: PagedList;
+  window: Window<Row>;
+  rows: number;
+  readonly #underWay: UnderWay[] = [];
+  /** Given up here, and answered all the same later. */
+  readonly #late: UnderWay[] = [];
+  /** The row that must stay under the cursor; null where it may be another. */
+  #followed: string | null = null;
+  #inserted = 0;
+
+  constructor(
+    private readonly random: Random,
+    options: { size: number; rows: number; isCounted: boolean; isReversible: boolean },
+  ) {
+    this.list = new PagedList(options.size, options.isCounted);
+    this.rows = options.rows;
+    this.window = emptyWindow<Row>('/things', options.isReversible);
+  }
+
+  /** Something happens: to the list, on the way, or at the keys. */
+  step(): void {
+    const actions: (() => void)[] = [
+      () => {
+        this.#change();
+      },
+      () => {
+        this.#ask();
+      },
+      () => {
+        this.#ask();
+      },
+      () => {
+        this.#answer();
+      },
+      () => {
+        this.#answer();
+      },
+      () => {
+        this.#deliver();
+      },
+      () => {
+        this.#deliver();
+      },
+      () => {
+        this.#deliver();
+      },
+      () => {
+        this.#lose();
+      },
+      () => {
+        this.window = aged(this.window);
+      },
+      () => {
+        this.#press();
+      },
+    ];
+    actions[this.#below(actions.length)]?.();
+    this.check();
+  }
+
+  /** What holds at any time. */
+  check(): void {
+    const { window, rows } = this;
+    const length = lengthOf(window);
+    expect(window.cursorIndex).to.be.within(0, Math.max(0, length - 1));
+    expect(window.top).to.be.within(0, Math.max(0, length - rows));
+    expect(window.cursorIndex).to.be.within(window.top, window.top + rows - 1);
+    const known = knownRows(window);
+    expect(new Set(known.used.map(({ id }) => id)).size, 'a row is known twice').to.equal(known.used.length);
+    expect(known.all, 'rows in memory').to.be.below(MOST_ROWS);
+    const wanted = needed(window, rows);
+    expect(wanted.length + window.asked.length, 'asked for at once').to.be.at.most(Math.max(2, window.asked.length));
+    if (wanted.length === 0 && window.asked.length === 0) expect(isSettled(window, rows)).to.equal(true);
+  }
+
+  /** The list stands still, everything is asked for anew and answered: then what is shown is the list. */
+  settle(): void {
+    for (const one of this.#underWay.splice(0)) this.window = failed(this.window, one.wanted);
+    this.#late.splice(0);
+    this.window = aged(this.window);
+    for (let i = 0; ; i++) {
+      const wanted = needed(this.window, this.rows);
+      if (wanted.length === 0) break;
+      // A walk from one end to the other, and each page once more.
+      expect(i, 'it never comes to rest').to.be.below(2 * Math.ceil(this.list.rows.length / PAGE_ROWS) + 40);
+      this.window = asked(this.window, wanted);
+      if (this.random() < 0.5) wanted.reverse();
+      for (const one of wanted) {
+        this.window = received(this.window, one, this.list.page(one, PAGE_ROWS), this.rows);
+        this.check();
+      }
+    }
+    this.#compare();
+    this.#follow();
+    this.#inserted = 0;
+  }
+
+  #compare(): void {
+    const { window, rows, list } = this;
+    const length = lengthOf(window);
+    const shown = Array.from({ length: Math.min(rows, length - window.top) }, (_, i) => rowAt(window, window.top + i));
+    expect(shown).to.have.length(Math.min(rows, list.rows.length));
+    const from = list.rows.findIndex(({ id }) => id === shown[0]?.id);
+    expect(shown, 'what is shown').to.deep.equal(list.rows.slice(Math.max(0, from), from + shown.length));
+    if (shown.length > 0 && window.top === 0 && window.end === 'head') expect(from).to.equal(0);
+    if (shown.length > 0 && window.top + shown.length === length && window.end === 'tail') {
+      expect(from + shown.length).to.equal(list.rows.length);
+    }
+    if (window.total !== null) expect(window.total).to.equal(list.rows.length);
+    expect(window.cursorId).to.equal(cursorRow(window)?.id ?? null);
+    if (this.#followed !== null && this.#inserted <= FOLLOWED_THROUGH) {
+      expect(window.cursorId, 'the row under the cursor').to.equal(this.#followed);
+    }
+  }
+
+  /** A row that is not there any more, or elsewhere, cannot stay. */
+  #follow(): void {
+    const row = cursorRow(this.window);
+    const isThere = this.list.rows.some(({ id, key }) => id === row?.id && key === row.key);
+    this.#followed = row && isThere ? row.id : null;
+  }
+
+  /** To an end, and all is quiet: then it is the end. */
+  settleAt(where: 'first' | 'last'): void {
+    for (let i = 0; ; i++) {
+      this.window = moveTo(this.window, where, this.rows);
+      this.#followed = null;
+      this.settle();
+      const end = where === 'first' ? this.list.rows[0] : this.list.rows.at(-1);
+      // Where rows are not counted, or cannot be read from their end, the end that is known is gone to.
+      const isThere = this.window.cursorId === (end?.id ?? null);
+      // Otherwise it was the end of what was known.
+      if (isThere) return;
+      expect(i, `not at the ${where}`).to.be.below(this.window.isReversible ? 1 : 100);
+    }
+  }
+
+  #press(): void {
+    const { window, rows, random } = this;
+    const signed = (by: number) => (random() < 0.5 ? by : -by);
+    const pressed = [
+      () => move(window, signed(1), rows),
+      () => move(window, signed(1 + this.#below(5)), rows),
+      () => move(window, signed(Math.ceil(rows / 2)), rows),
+      () => move(window, signed(rows), rows),
+      () => move(window, signed(this.#below(2_000)), rows),
+      () => moveTo(window, 'first', rows),
+      () => moveTo(window, 'last', rows),
+      () => {
+        this.rows = 1 + this.#below(80);
+        return move(window, 0, this.rows);
+      },
+    ][this.#below(8)];
+    this.window = pressed?.() ?? window;
+    this.#follow();
+  }
+
+  #change(): void {
+    const { list } = this;
+    const any = () => this.#below(Math.max(1, list.rows.length));
+    const anyKey = () => this.#below(Math.max(1, list.rows.length));
+    const near = () => list.rows.findIndex(({ id }) => id === this.window.cursorId) + this.#below(9) - 4;
+    const which = this.random() < 0.5 ? any : near;
+    for (let n = 1 + this.#below(4); n > 0; n--) {
+      const choice = this.#below(5);
+      if (choice === 0) {
+        list.insert(anyKey());
+        this.#inserted += 1;
+      } else if (choice === 1) {
+        list.insert(list.rows[which()]?.key ?? 0);
+        this.#inserted += 1;
+      } else if (choice === 2) {
+        this.#touched(list.remove(Math.max(0, which())));
+      } else if (choice === 3) {
+        this.#touched(list.update(which(), anyKey()));
+        this.#inserted += 1;
+      } else {
+        list.update(which());
+      }
+    }
+  }
+
+  #touched(row: Row | undefined): void {
+    if (row?.id === this.#followed) this.#followed = null;
+  }
+
+  #ask(): void {
+    const wanted = needed(this.window, this.rows);
+    this.window = asked(this.window, wanted);
+    this.#underWay.push(...wanted.map((one) => ({ wanted: one, answer: null })));
+  }
+
+  #answer(): void {
+    const one = this.#underWay[this.#below(this.#underWay.length)];
+    if (one) one.answer ??= this.list.page(one.wanted, PAGE_ROWS);
+  }
+
+  #deliver(): void {
+    const from = this.random() < 0.1 ? this.#late : this.#underWay;
+    const [one] = from.splice(this.#below(from.length), 1);
+    if (!one) return;
+    const answer = one.answer ?? this.list.page(one.wanted, PAGE_ROWS);
+    this.window = received(this.window, one.wanted, answer, this.rows);
+    if (this.random() < 0.1) this.#late.push({ ...one, answer });
+  }
+
+  #lose(): void {
+    const [one] = this.#underWay.splice(this.#below(this.#underWay.length), 1);
+    if (!one) return;
+    this.window = failed(this.window, one.wanted);
+    if (this.random() < 0.5) this.#late.push(one);
+  }
+
+  #below(bound: number): number {
+    return Math.floor(this.random() * bound);
+  }
+}
+
+/** The rows that are in memory, and those of them that can be shown. */
+export function knownRows<T extends { id: string }>({ head, tail, end }: Window<T>): { all: number; used: T[] } {
+  const of = ({ pages, beyond }: Window<T>['head']) => [...pages.flatMap(({ rows }) => rows ?? []), ...beyond];
+  const chains = { head: of(head), tail: of(tail) };
+  return { all: chains.head.length + chains.tail.length, used: chains[end] };
+}
