@@ -34,7 +34,8 @@ export interface TerminalIo {
 const machineClock: Clock = {
   monotonic: () => performance.now(),
   after(ms, action) {
-    const timer = setTimeout(action, ms).unref();
+    // Each keeps the process: with the keyboard given back, nothing else would until we are continued.
+    const timer = setTimeout(action, ms);
     return () => {
       clearTimeout(timer);
     };

@@ -5,6 +5,8 @@ import { Component, type ReactNode } from 'react';
 import type { FrameStdout } from './frame.js';
 import type { Size } from './io.js';
 
+const NOTHING = 'nothing could be laid out; React must not be imported before the environment is prepared for it';
+
 interface BoundaryProps {
   onError: (error: unknown) => void;
   children: ReactNode;
@@ -54,12 +56,13 @@ export function mount(stdout: FrameStdout, onError: (error: unknown) => void): M
           </Box>
         </Boundary>
       );
-      if (instance) {
-        instance.rerender(tree);
-        return;
+      if (instance) instance.rerender(tree);
+      else {
+        instance = render(tree, options);
+        instance.waitUntilExit().catch(onError);
       }
-      instance = render(tree, options);
-      instance.waitUntilExit().catch(onError);
+      // Ink keeps to itself what no boundary catches, and lays out nothing. Even an empty frame has its lines.
+      if (stdout.last === '' && rows > 1) onError(new Error(NOTHING));
     },
     unmount() {
       instance?.unmount();

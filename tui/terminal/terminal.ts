@@ -40,7 +40,7 @@ const ROWS = 24;
 /**
  * Takes the terminal over; nothing is shown before the first `render`.
  *
- * Whatever imports React or Ink must be imported after this, or after `prepareLibraries`.
+ * Whatever imports React or Ink must be imported after this, or after `prepareLibraries`; so does every `.tsx`, by itself.
  */
 export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Promise<Terminal> {
   const capabilities = capabilitiesOf(io);

@@ -12,7 +12,7 @@ export interface ScreenProps {
 }
 
 /** As tall and as wide as the terminal, a mark in each corner, so that scrolling or a cut line shows. */
-export function Screen({ size, heard, resizes, ticks, capabilities }: ScreenProps) {
+function Screen({ size, heard, resizes, ticks, capabilities }: ScreenProps) {
   const { colours, hasSymbols, isUtf8, hasMotion } = capabilities;
   return (
     <Box flexDirection="column" height={size.rows} width={size.columns} borderStyle={hasSymbols ? 'round' : 'classic'}>
@@ -33,6 +33,9 @@ export function Screen({ size, heard, resizes, ticks, capabilities }: ScreenProp
   );
 }
 
-export function Broken(): never {
+function Broken(): never {
   throw new Error(`cannot be laid out with ${SECRET}`);
 }
+
+export const screen = (props: ScreenProps) => <Screen {...props} />;
+export const broken = () => <Broken />;

@@ -6,8 +6,8 @@ import { SECRET } from './program-secret.js';
 const terminal = await openTerminal(terminalIo(process), {
   mask: (text) => text.replaceAll(SECRET, '********').replaceAll('\x1b', '\\x1b'),
 });
-// Not before: what they import reads the environment.
-const { Screen, Broken } = await import('./program-screen.js');
+// Not before: React reads the environment as it is imported.
+const { screen, broken } = await import('./program-screen.js');
 
 const heard: string[] = [];
 let resizes = 0;
@@ -15,7 +15,7 @@ let ticks = 0;
 
 function show(): void {
   const { size, capabilities } = terminal;
-  terminal.render(<Screen size={size} heard={heard} resizes={resizes} ticks={ticks} capabilities={capabilities} />);
+  terminal.render(screen({ size, heard, resizes, ticks, capabilities }));
 }
 
 const actions: Record<string, () => void> = {
@@ -44,7 +44,7 @@ const actions: Record<string, () => void> = {
     void Promise.reject(new Error(`it was rejected with ${SECRET}`));
   },
   b: () => {
-    terminal.render(<Broken />);
+    terminal.render(broken());
   },
   w: () => {
     console.log('stray words');
