@@ -11,6 +11,7 @@ import { saying, type Screen, type State, type Step, TABS, view, whyNoChange } f
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import { shellWord } from '../../cli/escape.js';
+import { EXIT } from '../../cli/failure.js';
 import { shortId } from '../../cli/views.js';
 import type { Binding } from './binding.js';
 
@@ -434,9 +435,9 @@ const everywhere: readonly Binding[] = [
     label: 'quit',
     meaning: 'back, and from the first screen out',
     footer: 10,
-    run: (state) => (state.views.length > 1 ? refreshed(navigation.back(state)) : [state, { do: 'quit' }]),
+    run: (state) => (state.views.length > 1 ? refreshed(navigation.back(state)) : [state, { do: 'quit', code: EXIT.done }]),
   },
-  { keys: ['ctrl+c'], on: EVERYWHERE, label: 'end', meaning: 'end it now', run: (state) => [state, { do: 'quit' }] },
+  { keys: ['ctrl+c'], on: EVERYWHERE, label: 'end', meaning: 'end it now', run: (state) => [state, { do: 'quit', code: EXIT.interrupted }] },
 ];
 
 function paused(state: State): Step {

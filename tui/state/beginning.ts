@@ -12,15 +12,17 @@ export interface Beginning {
   place: Place;
   nowMs: number;
   tab: Tab;
+  refreshMs: number;
 }
 
-export const begin = ({ size, look, place, nowMs, tab }: Beginning): State => ({
+export const begin = ({ size, look, place, nowMs, tab, refreshMs }: Beginning): State => ({
   size,
   look,
   nowMs,
   place,
   connection: NOTHING_HEARD,
   isPaused: false,
+  refreshMs,
   views: [{ screen: tab }],
   layers: [],
   message: null,
@@ -36,6 +38,6 @@ export const begin = ({ size, look, place, nowMs, tab }: Beginning): State => ({
 });
 
 /** The same terminal, and nothing known of another daemon. */
-export function beginning({ size, look, place, nowMs, views: [first] }: State): State {
-  return begin({ size, look, place, nowMs, tab: first && first.screen !== 'token' ? first.screen : 'tokens' });
+export function beginning({ size, look, place, nowMs, refreshMs, views: [first] }: State): State {
+  return begin({ size, look, place, nowMs, refreshMs, tab: first && first.screen !== 'token' ? first.screen : 'tokens' });
 }

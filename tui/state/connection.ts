@@ -2,7 +2,6 @@
 import type { Effect, Failure } from './exchange.js';
 import type { Connection, State, Step } from './state.js';
 
-export const REFRESH_MS = 2_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 15_000;
 /** A daemon's clock further away than this is told of: times on the screen are by it. */

@@ -135,7 +135,7 @@ export type Effect =
   | { do: 'connect'; context: string }
   | { do: 'suspend' }
   | { do: 'repaint' }
-  | { do: 'quit' };
+  | { do: 'quit'; code: number };
 
 export type Action =
   | { on: 'began' }
@@ -156,6 +156,8 @@ export type Action =
   | { on: 'connected'; place: Place }
   | { on: 'notConnected'; context: string; failure: Failure }
   | { on: 'copied'; what: string }
+  /** It is too long for a terminal. */
+  | { on: 'notCopied'; what: string }
   | { on: 'written'; path: string }
   | { on: 'notWritten'; path: string; why: string };
 

@@ -1,5 +1,4 @@
 /** What is asked for the view that is shown: now, and again every two seconds. */
-import { REFRESH_MS } from './connection.js';
 import type { Effect, Question, Stream } from './exchange.js';
 import * as feeds from './feeds.js';
 import { layer, type State, type Step, view } from './state.js';
@@ -32,7 +31,7 @@ const dayBefore = (nowMs: number) => new Date(Math.floor(nowMs / HOUR_MS) * HOUR
 
 /** Asks for what is shown, and begins to wait for the next time. */
 export function refreshed(state: State): Step {
-  const wake: Effect = { do: 'wake', name: 'refresh', afterMs: REFRESH_MS };
+  const wake: Effect = { do: 'wake', name: 'refresh', afterMs: state.refreshMs };
   const always: Question[] = [{ of: 'status' }, { of: 'projects' }];
   const asked = [...always, ...questions(state)].map((question): Effect => ({ do: 'ask', question }));
   const [next, ...ofTokens] = view(state).screen === 'tokens' ? tokens.refreshed(state) : [state];
@@ -44,7 +43,7 @@ export const isAtRest = (state: State) => state.isPaused || layer(state)?.kind =
 
 /** The time for it has come. */
 export function woke(state: State): Step {
-  const wake: Effect = { do: 'wake', name: 'refresh', afterMs: REFRESH_MS };
+  const wake: Effect = { do: 'wake', name: 'refresh', afterMs: state.refreshMs };
   // Until the operator asks: a wrong token again and again would look like an attack.
   if (state.connection.is === 'denied') return [state];
   return isAtRest(state) ? [state, wake] : refreshed(state);

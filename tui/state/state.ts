@@ -31,6 +31,8 @@ export interface State {
   place: Place;
   connection: Connection;
   isPaused: boolean;
+  /** So often what is shown is asked for anew. */
+  refreshMs: number;
   views: readonly View[];
   /** What lies above the view; the last has the keys. */
   layers: readonly Layer[];

@@ -70,6 +70,8 @@ function reduced(state: State, action: Action, press: Press): Step {
     case 'copied':
       // Whether the terminal took it nobody can tell.
       return [said(state, `${action.what} was sent to the terminal's clipboard`)];
+    case 'notCopied':
+      return [saying(state, `${action.what}: too long for the terminal's clipboard`, 'bad')];
     case 'written':
       return [said(state, `Written to ${action.path}`)];
     case 'notWritten':

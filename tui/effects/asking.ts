@@ -1,0 +1,67 @@
+/** Questions, and how the management API answers each. */
+import type { ManagementClient, Page } from '../../daemon/api/client.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import type { Answered, AnswerOf, ContextShown, Question } from '../state/exchange.js';
+
+const LARGEST_PAGE = '1000';
+/** More would be no selection any more, and cost more memory than a terminal UI should. */
+export const MOST_MARKED = 100_000;
+const RECORDS_OF_TOKEN = '50';
+
+export interface Asking {
+  client: ManagementClient;
+  contexts: () => Promise<readonly ContextShown[]>;
+  /** No answer is wanted any more. */
+  enough: AbortSignal;
+  progress: (words: string, done: number, of: number) => void;
+}
+
+type Asker = { [K in Question['of']]: (asking: Asking, question: Extract<Question, { of: K }>) => Promise<AnswerOf<K>> };
+
+const ASKERS: Asker = {
+  status: ({ client, enough }) => client.status(enough),
+  tokens: ({ client, enough }, { query }) => client.tokens(query, enough),
+  dying: ({ client, enough }, { query }) => client.tokens(query, enough),
+  token: ({ client }, { id }) => client.token(id),
+  everyToken: everyToken,
+  projects: ({ client }) => everyProject(client),
+  usage: ({ client }, { query }) => client.usage(query),
+  audit: ({ client }, { query }) => client.auditRecords(query),
+  tokenAudit: ({ client }, { id }) => client.auditRecords({ token_id: id, limit: RECORDS_OF_TOKEN }),
+  cache: ({ client }) => client.cache(),
+  purgeable: async ({ client }, { body }) => (await client.purgeCache({ ...body, dry_run: true })).purged_count,
+  contexts: ({ contexts }) => contexts(),
+};
+
+/** @throws {ApiError | Unreachable} as the client does. */
+export async function ask(asking: Asking, question: Question): Promise<Answered> {
+  const answer = await ASKERS[question.of](asking, question as never);
+  return { question, answer } as Answered;
+}
+
+async function everyProject(client: ManagementClient): Promise<WireProject[]> {
+  const all: WireProject[] = [];
+  for (let cursor: string | null = null; ; ) {
+    const page: Page<WireProject> = await client.projects({ limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) });
+    all.push(...page.items);
+    cursor = page.next;
+    if (cursor === null) return all;
+  }
+}
+
+async function everyToken(
+  { client, enough, progress }: Asking,
+  { query }: Extract<Question, { of: 'everyToken' }>,
+): Promise<WireToken[]> {
+  const all: WireToken[] = [];
+  for (let cursor: string | null = null; ; ) {
+    const page: Page<WireToken> = await client.tokens(
+      { ...query, limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) },
+      enough,
+    );
+    all.push(...page.items);
+    cursor = page.next;
+    if (cursor === null || all.length >= MOST_MARKED) return all.slice(0, MOST_MARKED);
+    progress('Marking', all.length, page.total ?? all.length);
+  }
+}

@@ -1,0 +1,46 @@
+/** Holds the state: actions go in one after the other, each makes the next state, and its effects are carried out. */
+import * as press from './keys/press.js';
+import type { Action, Effect } from './state/exchange.js';
+import type { State } from './state/state.js';
+import { update } from './state/update.js';
+
+export interface StoreOptions {
+  state: State;
+  now: () => number;
+  run: (effect: Effect) => void;
+  changed: (state: State) => void;
+}
+
+export class Store {
+  #state: State;
+  readonly #options: StoreOptions;
+  readonly #waiting: Action[] = [];
+  #isBusy = false;
+
+  constructor(options: StoreOptions) {
+    this.#options = options;
+    this.#state = options.state;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** An effect may answer at once: its action waits until the one at hand is through. */
+  act(action: Action): void {
+    this.#waiting.push(action);
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    const before = this.#state;
+    try {
+      for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+        const [state, ...effects] = update(this.#state, { ...next, atMs: this.#options.now() }, press);
+        this.#state = state;
+        for (const effect of effects) this.#options.run(effect);
+      }
+    } finally {
+      this.#isBusy = false;
+    }
+    if (this.#state !== before) this.#options.changed(this.#state);
+  }
+}
