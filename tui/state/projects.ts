@@ -3,7 +3,7 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { parseFilter } from './filter.js';
 import { listRows } from './rows.js';
 import type { ProjectsState, State } from './state.js';
-import { aged, cursorRow, emptyWindow, needed, received } from './window.js';
+import { aged, asked, cursorRow, emptyWindow, needed, received } from './window.js';
 
 export const NO_PROJECTS: ProjectsState = {
   all: null,
@@ -31,7 +31,7 @@ export function arranged(state: State, change: Partial<ProjectsState>): State {
   const [page] = needed(window, rows);
   if (!page) return { ...state, projects };
   const answer = { items, next: null, total: items.length };
-  return { ...state, projects: { ...projects, window: received(window, page, answer, rows) } };
+  return { ...state, projects: { ...projects, window: received(asked(window, [page]), page, answer, rows) } };
 }
 
 const byOrder = (order: ProjectsState['order']) => (one: WireProject, other: WireProject) =>
