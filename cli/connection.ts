@@ -19,30 +19,50 @@ export interface Connection {
 export type Connecting = Pick<Invocation, 'shell' | 'globals' | 'input' | 'output' | 'destination'>;
 
 /** How requests reach the daemon, with or without a management token. @throws {Failure} for a server that cannot be. */
-export async function connectionTo({
-  globals,
-  output,
-  destination,
-}: Pick<Connecting, 'globals' | 'output' | 'destination'>): Promise<Connection> {
+export async function connectionTo(
+  connecting: Pick<Connecting, 'globals' | 'output' | 'destination'>,
+): Promise<Connection> {
+  const connection = await way(connecting);
+  return { ...connection, fetch: observed(connection.fetch, connection.server.shown, connecting.output) };
+}
+
+/** The same, without a word of what is asked there. */
+async function way({ globals, destination }: Pick<Connecting, 'globals' | 'destination'>): Promise<Connection> {
   const server = serverOf(destination().server);
   const ask = server.socketPath === undefined ? fetch : await fetchOver(server.socketPath);
-  return { server, fetch: observed(ask, server.shown, output), timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
+  return { server, fetch: ask, timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
+}
+
+/** A daemon, and what it takes to ask it. */
+export interface Reach extends Connection {
+  managementToken: string;
+  context: Destination['context'];
 }
 
 /** @throws {Failure} with exit 2 for a server that cannot be, 3 without a usable management token. */
-export async function connect(connecting: Connecting): Promise<ManagementClient> {
-  const { globals, output } = connecting;
-  const { server, ...connection } = await connectionTo(connecting);
+export async function reach(connecting: Connecting): Promise<Reach> {
+  const connection = await way(connecting);
+  const { server } = connection;
   const { context } = connecting.destination();
   const managementToken = await managementTokenOf({ ...connecting, context });
-  if (server.isClearText) output.warn(`the management token goes to ${server.shown} in clear text; use https`);
+  if (server.isClearText) {
+    connecting.output.warn(`the management token goes to ${server.shown} in clear text; use https`);
+  }
+  return { ...connection, managementToken, context };
+}
+
+/** @throws {Failure} as `reach` does. */
+export async function connect(connecting: Connecting): Promise<ManagementClient> {
+  const { globals, output } = connecting;
+  const { server, context, managementToken, timeoutMs, ...there } = await reach(connecting);
   return new ManagementClient({
     server: server.url,
     managementToken,
+    timeoutMs,
     frontEnd: 'cli',
     reason: globals.reason,
     beforeChange: guardOf(context, connecting),
-    ...connection,
+    fetch: observed(there.fetch, server.shown, output),
   });
 }
 

@@ -74,6 +74,7 @@ const shell: Shell = {
   program: program(),
   interrupted,
   onSignal,
+  terminal: async () => (await import('../tui/terminal/io.js')).terminalIo(process),
   spawn: start,
 };
 process.exitCode = await run(argv.slice(2), shell);

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import type { TerminalIo } from '../tui/terminal/io.js';
 
 export type InputStream = Readable & { isTTY?: boolean };
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number; rows?: number };
@@ -23,6 +24,8 @@ export interface Shell {
   interrupted(): Promise<void>;
   /** Calls `hear` at each of these signals; from the call on none of them ends the process by itself. */
   onSignal(hear: (signal: EndingSignal) => void): void;
+  /** All that a full screen takes. */
+  terminal(): Promise<TerminalIo>;
   /** Starts a program on our own three streams, and with the umask that we were started with. */
   spawn(file: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess;
 }

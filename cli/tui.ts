@@ -1,13 +1,13 @@
 /** `llmp tui`: the terminal UI. What runs is in tui/, loaded only here. */
 import { oneOf } from '../config/kinds.js';
 import type { ContextShown } from '../tui/state/exchange.js';
+import type { TerminalIo } from '../tui/terminal/io.js';
 import type { Connected } from '../tui/effects/runner.js';
-import { command, flag, type Invocation, value } from './command.js';
-import { type Reach, reach } from './connection.js';
+import { command, flag, value } from './command.js';
+import { type Connecting, type Reach, reach } from './connection.js';
 import { readContexts } from './contexts.js';
 import { destinationOf } from './destination.js';
-import { EXIT, usage } from './failure.js';
-import { serverOf } from './server.js';
+import { usage } from './failure.js';
 import { span } from './span.js';
 
 const SCREENS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
@@ -24,31 +24,85 @@ export const tuiCommand = command({
     ['tui --once --screen overview', 'one frame, also where there is no terminal'],
   ],
   options: {
-    screen: value('--screen <SCREEN>', oneOf(...SCREENS), `what is shown first: ${SCREENS.join(', ')}; tokens unless given`),
+    screen: value(
+      '--screen <SCREEN>',
+      oneOf(...SCREENS),
+      `what is shown first: ${SCREENS.join(', ')}; tokens unless given`,
+    ),
     refresh: value('--refresh <DURATION>', span, 'how often the daemon is asked; 2s unless given'),
     readonly: flag('--readonly', 'change nothing'),
     ascii: flag('--ascii', 'no symbols beyond ASCII (LLMP_ASCII)'),
     once: flag('--once', 'print one frame, and end'),
   },
   async run(invocation) {
-    const { shell, options, globals, output } = invocation;
+    const { shell, options, globals } = invocation;
     const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
-    if (refreshMs < SHORTEST_REFRESH_MS) throw usage(`--refresh must be at least ${SHORTEST_REFRESH_MS / 1000} seconds`);
+    if (refreshMs < SHORTEST_REFRESH_MS)
+      throw usage(`--refresh must be at least ${SHORTEST_REFRESH_MS / 1000} seconds`);
     if (options.ascii) shell.env.LLMP_ASCII = '1';
     if (globals.color === false) shell.env.NO_COLOR = '1';
-    const io = shell.terminal();
-    if (!options.once) refuseUnusable((await import('../tui/terminal/capabilities.js')).capabilitiesOf(io).unusable);
+    const io = await shell.terminal();
+    if (!options.once) await refuseUnusable(io);
     const isReadonly = options.readonly ?? false;
     const connected = connectedTo(await reach(invocation), isReadonly);
-    if (reachIsClear(connected)) output.warn(`the management token goes to ${connected.place.server} in clear text; use https`);
+    let current = connected.place.context;
     const { startTui, printOnce } = await import('../tui/start.js');
     const start = options.once ? printOnce : startTui;
     return start(io, {
       connected,
       tab: options.screen ?? 'tokens',
       refreshMs,
-      connect: (context) => connectTo(context, invocation, isReadonly),
-      contexts: () => contextsShown(invocation, connected),
+      async connect(context) {
+        const other = connectedTo(await reach(await towards(context, invocation)), isReadonly);
+        current = context;
+        return other;
+      },
+      contexts: () => contextsShown(shell.env, current),
     });
   },
 });
+
+async function refuseUnusable(io: TerminalIo): Promise<void> {
+  const { capabilitiesOf } = await import('../tui/terminal/capabilities.js');
+  const { unusable } = capabilitiesOf(io);
+  if (unusable === undefined) return;
+  throw usage('no terminal for a full screen', {
+    why: unusable,
+    advice: 'Use the commands, such as `llmp token list`, or print one frame with --once',
+  });
+}
+
+/** The way to another context, with its own credentials alone: those of the daemon looked at so far are none of its business. */
+async function towards(context: string, invocation: Connecting): Promise<Connecting> {
+  const { MANAGEMENT_TOKEN: _token, MANAGEMENT_TOKEN_FILE: _file, ...env } = invocation.shell.env;
+  const { managementToken: _given, managementTokenFile: _givenFile, server: _server, ...others } = invocation.globals;
+  const globals = { ...others, context };
+  const destination = await destinationOf(globals, env);
+  return { ...invocation, globals, shell: { ...invocation.shell, env }, destination: () => destination };
+}
+
+function connectedTo({ server, context, managementToken, fetch, timeoutMs }: Reach, isReadonly: boolean): Connected {
+  return {
+    place: {
+      server: server.shown,
+      context: context?.name ?? null,
+      color: context?.color ?? null,
+      isProtected: context?.protected ?? false,
+      isReadonly: isReadonly || (context?.readonly ?? false),
+      project: context?.projectId ?? null,
+    },
+    client: { server: server.url, managementToken, fetch, timeoutMs },
+  };
+}
+
+async function contextsShown(env: NodeJS.ProcessEnv, current: string | null): Promise<ContextShown[]> {
+  const { contexts } = await readContexts(env);
+  return Object.entries(contexts).map(([name, context]) => ({
+    name,
+    server: context.server,
+    isCurrent: name === current,
+    isProtected: context.protected ?? false,
+    isReadonly: context.readonly ?? false,
+    color: context.color ?? null,
+  }));
+}

@@ -1,5 +1,6 @@
 /** The real command line, run in this process with streams and an environment of the test's own. */
 import { spawn } from 'node:child_process';
+import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../cli/program.js';
@@ -56,6 +57,19 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     program: 'llmp',
     interrupted: () => situation.interrupted ?? Promise.resolve(),
     onSignal: () => undefined,
+    // Enough to say that there is none, and for a single frame; the rest wants a real one.
+    terminal: () =>
+      Promise.resolve({
+        env,
+        stdin,
+        stdout,
+        stderr,
+        process: Object.assign(new EventEmitter(), { pid: 0, kill: () => true }),
+        clock: { monotonic: () => performance.now(), after: () => () => undefined },
+        write: (bytes: Uint8Array) => (stdout.write(bytes), bytes.length),
+        setBlocking: () => undefined,
+        exit: () => undefined,
+      }),
     spawn: (file, args, childEnv) => spawn(file, args, { env: childEnv, stdio: 'ignore' }),
   };
   const argv = typeof args === 'string' ? args.split(' ') : args;

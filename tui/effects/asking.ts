@@ -16,7 +16,9 @@ export interface Asking {
   progress: (words: string, done: number, of: number) => void;
 }
 
-type Asker = { [K in Question['of']]: (asking: Asking, question: Extract<Question, { of: K }>) => Promise<AnswerOf<K>> };
+type Asker = {
+  [K in Question['of']]: (asking: Asking, question: Extract<Question, { of: K }>) => Promise<AnswerOf<K>>;
+};
 
 const ASKERS: Asker = {
   status: ({ client, enough }) => client.status(enough),
@@ -41,7 +43,7 @@ export async function ask(asking: Asking, question: Question): Promise<Answered>
 
 async function everyProject(client: ManagementClient): Promise<WireProject[]> {
   const all: WireProject[] = [];
-  for (let cursor: string | null = null; ; ) {
+  for (let cursor: string | null = null; ;) {
     const page: Page<WireProject> = await client.projects({ limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) });
     all.push(...page.items);
     cursor = page.next;
@@ -54,7 +56,7 @@ async function everyToken(
   { query }: Extract<Question, { of: 'everyToken' }>,
 ): Promise<WireToken[]> {
   const all: WireToken[] = [];
-  for (let cursor: string | null = null; ; ) {
+  for (let cursor: string | null = null; ;) {
     const page: Page<WireToken> = await client.tokens(
       { ...query, limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) },
       enough,

@@ -31,7 +31,11 @@ export async function make(changing: Changing, change: Change): Promise<Outcome>
     }
     case 'update-project': {
       const key = change.key && { api_key: change.key.reveal() };
-      return { ...nothing, done: 1, project: await client.updateProject(change.project.id, { ...change.body, ...key }) };
+      return {
+        ...nothing,
+        done: 1,
+        project: await client.updateProject(change.project.id, { ...change.body, ...key }),
+      };
     }
     case 'revoke-all':
       return { ...nothing, done: (await client.revokeTokensOf(change.project.id)).revoked_count };

@@ -7,7 +7,13 @@ export function failureFrom(error: unknown, server: string): Failure {
   if (error instanceof ApiError) {
     const { status, code, message, retryAfterSeconds } = error;
     const retryAfterMs = retryAfterSeconds === null ? null : retryAfterSeconds * 1_000;
-    return { kind: 'refused', status, code, message: status === 401 ? 'the management token was refused' : message, retryAfterMs };
+    return {
+      kind: 'refused',
+      status,
+      code,
+      message: status === 401 ? 'the management token was refused' : message,
+      retryAfterMs,
+    };
   }
   const { message, explanation } = failureOf(error, server);
   const { why, code = 'failed' } = explanation;

@@ -435,9 +435,16 @@ const everywhere: readonly Binding[] = [
     label: 'quit',
     meaning: 'back, and from the first screen out',
     footer: 10,
-    run: (state) => (state.views.length > 1 ? refreshed(navigation.back(state)) : [state, { do: 'quit', code: EXIT.done }]),
+    run: (state) =>
+      state.views.length > 1 ? refreshed(navigation.back(state)) : [state, { do: 'quit', code: EXIT.done }],
   },
-  { keys: ['ctrl+c'], on: EVERYWHERE, label: 'end', meaning: 'end it now', run: (state) => [state, { do: 'quit', code: EXIT.interrupted }] },
+  {
+    keys: ['ctrl+c'],
+    on: EVERYWHERE,
+    label: 'end',
+    meaning: 'end it now',
+    run: (state) => [state, { do: 'quit', code: EXIT.interrupted }],
+  },
 ];
 
 function paused(state: State): Step {

@@ -39,5 +39,12 @@ export const begin = ({ size, look, place, nowMs, tab, refreshMs }: Beginning): 
 
 /** The same terminal, and nothing known of another daemon. */
 export function beginning({ size, look, place, nowMs, refreshMs, views: [first] }: State): State {
-  return begin({ size, look, place, nowMs, refreshMs, tab: first && first.screen !== 'token' ? first.screen : 'tokens' });
+  return begin({
+    size,
+    look,
+    place,
+    nowMs,
+    refreshMs,
+    tab: first && first.screen !== 'token' ? first.screen : 'tokens',
+  });
 }

@@ -33,7 +33,7 @@ export interface LifeOptions {
  */
 export class Life {
   readonly ended: Promise<number>;
-  #state: 'outside' | 'inside' | 'stopped' | 'ended' = 'outside';
+  #state: 'outside' | 'inside' | 'stopped' | 'lent' | 'ended' = 'outside';
   #resolve: (code: number) => void = () => undefined;
   #detach: (() => void)[] = [];
   readonly #strays: Strays;
@@ -77,6 +77,24 @@ export class Life {
   /** What ^Z does elsewhere: to the shell, and with `fg` back again. */
   suspend(): void {
     this.#stop(0); // The whole job, as the terminal would: npm or a pipe's other end among it.
+  }
+
+  /** Hands the terminal back for as long as `work` takes, such as a question on it, and takes it over again. */
+  async lend<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#state !== 'inside') return work();
+    this.#leave();
+    this.#state = 'lent';
+    try {
+      return await work();
+    } finally {
+      // It may have come to its end meanwhile.
+      if (this.isLent) this.#enter();
+    }
+  }
+
+  /** What is typed is for somebody else. */
+  get isLent(): boolean {
+    return this.#state === 'lent';
   }
 
   #listen(): void {

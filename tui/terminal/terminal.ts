@@ -20,6 +20,8 @@ export interface Terminal {
   repaint(): void;
   /** To the shell; comes back by itself when the shell continues us. */
   suspend(): void;
+  /** Hands the terminal to `work`, and takes it back when that is over. */
+  lend<T>(work: () => Promise<T>): Promise<T>;
   /** Sends `text` for the clipboard. @returns false where it is too long. Whether it arrived nobody knows. */
   copy(text: string): boolean;
   /** Hands the terminal back. Nothing is shown or heard from then on. */
@@ -79,7 +81,7 @@ export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): P
     });
   };
   const read = (bytes: Uint8Array) => {
-    keys.push(bytes);
+    if (!life.isLent) keys.push(bytes);
   };
   const resized = () => {
     frames.redraw();
@@ -109,6 +111,7 @@ export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): P
     suspend() {
       life.suspend();
     },
+    lend: (work) => life.lend(work),
     copy(text) {
       const sequence = clipboardSequence(text, io.env);
       if (sequence !== undefined) output.write(sequence);
