@@ -74,9 +74,9 @@ async function refuseUnusable(io: TerminalIo): Promise<void> {
 
 /** The way to another context, with its own credentials alone: those of the daemon looked at so far are none of its business. */
 async function towards(context: string, invocation: Connecting): Promise<Connecting> {
-  const { MANAGEMENT_TOKEN: _token, MANAGEMENT_TOKEN_FILE: _file, ...env } = invocation.shell.env;
-  const { managementToken: _given, managementTokenFile: _givenFile, server: _server, ...others } = invocation.globals;
-  const globals = { ...others, context };
+  const env = { ...invocation.shell.env, MANAGEMENT_TOKEN: '', MANAGEMENT_TOKEN_FILE: '' };
+  const none = { managementToken: undefined, managementTokenFile: undefined, server: undefined };
+  const globals = { ...invocation.globals, ...none, context };
   const destination = await destinationOf(globals, env);
   return { ...invocation, globals, shell: { ...invocation.shell, env }, destination: () => destination };
 }
