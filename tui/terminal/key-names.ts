@@ -101,7 +101,7 @@ function modifiedKey(code: number, bits: number, shifted: number | undefined): s
   if (bits & CTRL) return withModifiers(character.toLowerCase(), bits);
   if (!(bits & SHIFT)) return withModifiers(character, bits);
   const upper = shifted === undefined ? character.toUpperCase() : String.fromCodePoint(shifted);
-  const isShifted = upper !== character || character.toLowerCase() !== character;
+  const isShifted = shifted !== undefined || upper !== character || character.toLowerCase() !== character;
   return withModifiers(isShifted ? upper : character, isShifted ? bits & ~SHIFT : bits);
 }
 

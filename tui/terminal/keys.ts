@@ -211,7 +211,9 @@ export class KeyDecoder {
     if (isControl && final === 'M' && text === '') this.#enter('mouse');
     else if (isControl && final === '~' && text === '200') this.#enter('paste');
     else {
-      this.#key((isControl ? controlSequenceKey : shiftSequenceKey)(text, final, this.#hasAlt));
+      // A longer one means nothing, whatever its beginning would.
+      if (text.length < LONGEST_SEQUENCE)
+        this.#key((isControl ? controlSequenceKey : shiftSequenceKey)(text, final, this.#hasAlt));
       this.#enter('ground');
     }
   }

@@ -50,6 +50,11 @@ export class Life {
     };
   }
 
+  /** Whether the screen is ours right now. */
+  get isInside(): boolean {
+    return this.#state === 'inside';
+  }
+
   /** Takes the terminal over. */
   begin(): void {
     this.#listen();

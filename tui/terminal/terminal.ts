@@ -22,7 +22,7 @@ export interface Terminal {
   suspend(): void;
   /** Hands the terminal to `work`, and takes it back when that is over. */
   lend<T>(work: () => Promise<T>): Promise<T>;
-  /** Sends `text` for the clipboard. @returns false where it is too long. Whether it arrived nobody knows. */
+  /** Sends `text` for the clipboard. @returns false where it is too long. Nobody knows whether it arrived. */
   copy(text: string): boolean;
   /** Hands the terminal back. Nothing is shown or heard from then on. */
   close(exitCode?: number): void;
@@ -114,8 +114,9 @@ export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): P
     lend: (work) => life.lend(work),
     copy(text) {
       const sequence = clipboardSequence(text, io.env);
-      if (sequence !== undefined) output.write(sequence);
-      return sequence !== undefined;
+      if (sequence === undefined || !life.isInside) return false;
+      output.write(sequence);
+      return true;
     },
     close(exitCode = 0) {
       life.end(exitCode);
