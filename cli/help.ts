@@ -10,7 +10,7 @@ import type { Tree, Word } from './tree.js';
 const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Begin', ['init', 'demo', 'doctor']],
   ['Serve', ['daemon', 'dispatcher', 'admin']],
-  ['Manage', ['token', 'project', 'cache', 'audit', 'events', 'manage', 'tui']],
+  ['Manage', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'manage']],
   ['Use a token', ['run']],
   ['Look', ['status', 'usage']],
   ['Set up', ['config', 'context', 'migrate', 'completion']],

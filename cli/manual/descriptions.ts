@@ -1,5 +1,6 @@
 /** What the declarations of the commands do not say: the prose of the manual's pages, by the first word of the command line. */
 import type { Block } from '../prose.js';
+import { keyBlocks } from './keys.js';
 
 export interface Description {
   description: readonly Block[];
@@ -101,6 +102,39 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     exitStatus:
       'That of the command; 128 and the number of the signal that ended it; 126 when it may not be executed, 127 when there is none. Else as of every command: llmp(1).',
     seeAlso: ['llmp-token(1)'],
+  },
+  tui: {
+    description: [
+      'Shows overview, tokens, projects, the audit log, the response cache and events in full screen, asks the daemon for what is shown every two seconds, and follows audit and events as they come. Filter, order and numbers are those of the daemon, not of what happens to be on the screen.',
+      'What takes something away asks before, and a change that the daemon can take back is undone with `u`. A protected context has each change asked about; with `--readonly`, or in a context that is read-only, nothing is sent.',
+      'When the daemon is away, what was known stays on the screen with its age, changes are not sent, and it is tried again by itself. Its secret is shown once after a token is issued, and only when `v` asks for it.',
+      'Copying goes through the terminal (OSC 52), which may refuse it without a word; tmux does unless `set-clipboard` is on.',
+    ],
+    sections: [
+      ['KEYS', keyBlocks()],
+      [
+        'FILTER',
+        [
+          'Words that must occur in the name, or begin the id, and `key:value`, all of which must hold. Quotes hold words together, commas part alternatives, and `!` in front negates:',
+          { lines: ['ci !old project:web state:active,limited expires:<2h used:>90%'] },
+        ],
+      ],
+      [
+        'ENVIRONMENT',
+        [
+          {
+            entries: [
+              ['LLMP_REDUCED_MOTION', 'Anything but 0: nothing moves that need not.'],
+              ['COLUMNS, LINES', 'The size of the frame of `--once` where there is no terminal.'],
+              ['COLORTERM, FORCE_COLOR', 'How many colours there are, where `TERM` does not tell.'],
+            ],
+          },
+        ],
+      ],
+    ],
+    exitStatus:
+      '0 when it is quit; 2 where there is no terminal; 6 when `--once` had no answer; 129, 130 or 143 when the terminal went, at ^C, and at SIGTERM. Else as of every command: llmp(1).',
+    seeAlso: ['llmp-context(1)', 'llmp-token(1)'],
   },
   token: {
     description: [
