@@ -66,7 +66,7 @@ const ofReveal: readonly Binding[] = [
     keys: ['y'],
     on: ['reveal'],
     label: 'copy',
-    meaning: 'send the secret to the terminal’s clipboard',
+    meaning: "send the secret to the terminal's clipboard",
     footer: 2,
     run: on('reveal', (state, top) => [state, { do: 'copy', text: top.secret, what: 'The secret' }]),
   },

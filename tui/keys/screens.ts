@@ -149,7 +149,7 @@ const ofTokens: readonly Binding[] = [
     keys: ['y'],
     on: ['tokens', 'token'],
     label: 'copy id',
-    meaning: 'send the id to the terminal’s clipboard',
+    meaning: "send the id to the terminal's clipboard",
     unless: noToken,
     run: (state) => [
       state,
@@ -166,7 +166,7 @@ const ofTokens: readonly Binding[] = [
     keys: ['Y'],
     on: ['tokens', 'token'],
     label: 'copy command',
-    meaning: 'send the command line that shows the same to the terminal’s clipboard',
+    meaning: "send the command line that shows the same to the terminal's clipboard",
     run: (state) => [state, { do: 'copy', text: commandLine(state), what: 'The command line' }],
   },
 ];
@@ -255,7 +255,7 @@ const ofProjects: readonly Binding[] = [
     keys: ['y'],
     on: ['projects'],
     label: 'copy id',
-    meaning: 'send the id to the terminal’s clipboard',
+    meaning: "send the id to the terminal's clipboard",
     unless: noProject,
     run: onProject((state, { id }) => [state, { do: 'copy', text: id, what: 'The id' }]),
   },

@@ -135,7 +135,7 @@ export const purge = (state: State): Step =>
     ),
   );
 
-const keyField = () => textField('key', 'Provider’s key', { isSecret: true, hint: 'never shown again', width: 40 });
+const keyField = () => textField('key', "Provider's key", { isSecret: true, hint: 'never shown again', width: 40 });
 const reasonField = () => textField('reason', 'Reason', { hint: 'goes into the audit record', width: 40 });
 
 function form(state: State, dialog: Dialog): Step {
