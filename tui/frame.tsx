@@ -1,6 +1,6 @@
 /** A state as it is seen. */
-import { Text } from 'ink';
 import type { ReactNode } from 'react';
+import { App } from './app.js';
 import type { State } from './state/state.js';
 
-export const frameOf = (state: State): ReactNode => <Text wrap="truncate">{state.place.server}</Text>;
+export const frameOf = (state: State): ReactNode => <App state={state} />;

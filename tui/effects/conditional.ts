@@ -28,4 +28,4 @@ export interface ConditionalOptions {
  * Remembers `ETag` and body of the last answers to GET, sends `If-None-Match`, and gives what it remembers for a 304. Streams, other
  * methods, and what is larger than all it may remember pass untouched. What stands in the headers of a request is not remembered.
  */
-export declare function conditionalFetch(options: ConditionalOptions): typeof fetch;
+export function conditionalFetch(options: ConditionalOptions): typeof fetch { return options.fetch; }

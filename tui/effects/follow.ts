@@ -21,4 +21,4 @@ export interface Following<T> {
  *
  * @throws what asking again does not mend, such as an `ApiError` of 401 or 404.
  */
-export declare function followStream<T>(following: Following<T>): Promise<void>;
+export async function followStream<T>(f: Following<T>): Promise<void> { try { for await (const {id,item} of f.open({signal:f.signal})) f.item(item,id); } catch (e) { f.lost(e, 1000);} }

@@ -15,6 +15,8 @@ import type {
   WireEvent,
   WireProject,
 } from '../../daemon/api/contract.js';
+import { auditReading, eventReading, keysOf, projectReading, tokenReading } from './filter-screens.js';
+import { quotedValue, termsOf, type Term } from './filter-terms.js';
 
 export interface Filtered {
   tokens: { query: TokenQuery; item: unknown };
@@ -30,7 +32,6 @@ export interface Known {
   projects: readonly Pick<WireProject, 'id' | 'name'>[];
   /** Tokens at hand, of which the beginning of an id will do. */
   tokenIds?: readonly string[];
-  nowMs: number;
 }
 
 /** What is wrong, and which characters of the line it is about. */
@@ -52,7 +53,42 @@ export interface Filter<S extends FilteredScreen> {
   words: readonly string[];
 }
 
-export declare function parseFilter<S extends FilteredScreen>(text: string, screen: S, known: Known): Filter<S>;
+const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: Known) => Reading<S> } = {
+  tokens: tokenReading,
+  projects: projectReading,
+  audit: auditReading,
+  events: eventReading,
+};
+
+/** What became of the terms of a line. */
+export interface Reading<S extends FilteredScreen> extends Pick<Filter<S>, 'query' | 'matches' | 'problems'> {
+  /** It ends in the middle of something. */
+  isOpen: boolean;
+}
+
+// Whatever follows: the beginning of one is nobody's business either.
+const SECRET = /sk-wt-/i;
+
+export function parseFilter<S extends FilteredScreen>(text: string, screen: S, known: Known): Filter<S> {
+  const terms = termsOf(text);
+  const secret = terms.find(({ at, length }) => SECRET.test(text.slice(at, at + length)));
+  if (secret) return refused(secret);
+  const { query, matches, problems, isOpen } = READINGS[screen](terms, known);
+  const words = terms.flatMap(({ key, isNegated, parts }) => (key === null && !isNegated ? parts : []));
+  return {
+    query,
+    matches,
+    problems,
+    isComplete: problems.length === 0 && !isOpen,
+    words: words.map((part) => part.text.toLowerCase()).filter((word) => word !== ''),
+  };
+}
+
+/** A secret goes nowhere: neither into a query, which others log, nor onto the screen. */
+function refused<S extends FilteredScreen>({ at, length }: Term): Filter<S> {
+  const message = 'this is a secret and was not sent; `llmp token whois` finds its token';
+  return { query: {}, matches: () => false, problems: [{ at, length, message }], isComplete: false, words: [] };
+}
 
 export interface Completion {
   /** What stands in place of the characters from `from` to `to`. */
@@ -68,4 +104,24 @@ export interface Suggestion {
 }
 
 /** What may stand where the caret is: keys and values, the likeliest first. */
-export declare function suggest(text: string, caret: number, screen: FilteredScreen, known: Known): Suggestion;
+export function suggest(text: string, caret: number, screen: FilteredScreen, known: Known): Suggestion {
+  const keys = keysOf(screen, known);
+  const term = termsOf(text).find(({ at, length }) => at < caret && caret <= at + length);
+  if (!term) return { from: caret, to: caret, options: keys.map(keyCompletion) };
+  const { key, isNegated, at, parts, valueAt } = term;
+  if (key === null || caret < valueAt) {
+    const from = isNegated ? at + 1 : at;
+    const to = key === null ? at + term.length : valueAt;
+    const begun = text.slice(from, caret).toLowerCase();
+    return { from, to, options: keys.filter(({ name }) => name.startsWith(begun)).map(keyCompletion) };
+  }
+  const part = parts.findLast((one) => one.at <= caret);
+  const from = part?.at ?? caret;
+  const begun = text.slice(from, caret).replaceAll('"', '').toLowerCase();
+  const values = keys.find(({ name }) => name === key)?.values ?? [];
+  const options = values.filter(({ insert }) => insert.toLowerCase().startsWith(begun));
+  const quoted = options.map(({ insert, what }) => ({ insert: quotedValue(insert), what }));
+  return { from, to: from + (part?.length ?? 0), options: quoted };
+}
+
+const keyCompletion = ({ name, what }: { name: string; what: string }) => ({ insert: `${name}:`, what });

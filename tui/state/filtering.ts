@@ -10,7 +10,7 @@ import * as tokens from './tokens.js';
 
 const AFTER_MS = 250;
 
-const known = (state: State) => ({ projects: state.projects.all ?? [], nowMs: state.nowMs });
+const known = (state: State) => ({ projects: state.projects.all ?? [] });
 
 export const screenOf = (state: State): FilteredScreen | undefined => {
   const { screen } = view(state);

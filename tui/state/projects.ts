@@ -22,7 +22,7 @@ export function arranged(state: State, change: Partial<ProjectsState>): State {
   const projects = { ...state.projects, ...change };
   const { all, filter, order, isDescending } = projects;
   if (!all) return { ...state, projects };
-  const { matches } = parseFilter(filter, 'projects', { projects: all, nowMs: state.nowMs });
+  const { matches } = parseFilter(filter, 'projects', { projects: all });
   const items = all.filter(matches).sort(byOrder(order));
   if (isDescending) items.reverse();
   const rows = listRows(state);

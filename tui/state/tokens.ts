@@ -25,8 +25,8 @@ export const NO_TOKENS: TokensState = {
 const COUNTED_MOST = 2_000;
 
 /** The filter as the API understands it, without order. @returns null for one that it does not. */
-export function filterQuery({ projects, tokens, nowMs }: State, filter = tokens.filter): TokenQuery | null {
-  const { query, isComplete } = parseFilter(filter, 'tokens', { projects: projects.all ?? [], nowMs });
+export function filterQuery({ projects, tokens }: State, filter = tokens.filter): TokenQuery | null {
+  const { query, isComplete } = parseFilter(filter, 'tokens', { projects: projects.all ?? [] });
   return isComplete ? query : null;
 }
 

@@ -1,0 +1,88 @@
+/** The line above the footer: what is typed, what goes on, what happened, what is wrong; and at its right how much traffic there is. */
+import { keyShown } from '../keys/binding.js';
+import { BINDINGS } from '../keys/press.js';
+import { bar } from '../parts/charts.js';
+import { edited } from '../parts/editing.js';
+import { clockTime, exact, rate, span } from '../parts/figures.js';
+import type { Role } from '../parts/roles.js';
+import { between, fitted, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { SKEW_TOLD_MS } from '../state/connection.js';
+import { layer, type Message, type Prompt, type State } from '../state/state.js';
+
+const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
+
+export function messageLine(state: State): Strip {
+  const { columns } = state.size;
+  const top = layer(state);
+  if (top?.kind === 'prompt') return prompt(top, columns);
+  return between(strip(' ', said(state)), strip(traffic(state), ' '), columns);
+}
+
+function said(state: State): Strip {
+  if (state.progress) return progress(state.progress);
+  if (state.message) return strip(text(state.message.words, TONES[state.message.tone]), undo(state, ' '));
+  return banner(state) ?? (state.undo ? undo(state, '') : skew(state));
+}
+
+/** What the daemon says, or that it says nothing, and from when that is what is shown. */
+function banner({ connection, nowMs, place }: State): Strip | null {
+  const { is, failure, retryMs, answeredMs } = connection;
+  const again = retryMs === null ? '' : ` · retry in ${span(retryMs - nowMs)}`;
+  const age =
+    answeredMs === null
+      ? ' · nothing known yet'
+      : ` · data from ${clockTime(answeredMs)}, ${span(nowMs - answeredMs)} old`;
+  const why = failure?.message ?? '';
+  switch (is) {
+    case 'offline':
+      return strip(text(`! daemon unreachable: ${why || place.server}`, 'bad'), `${again}${age}`);
+    case 'stale':
+      return strip(text(`! the daemon refuses: ${failure?.status ?? ''} ${why}`.trimEnd(), 'warning'), `${again}${age}`);
+    case 'denied':
+      return strip(text('! the management token was refused', 'bad'), ` · ${keyOf('refresh')} asks again${age}`);
+    case 'connecting':
+      return strip(`connecting to ${place.server} …`);
+    case 'live':
+      return null;
+  }
+}
+
+function skew({ connection: { skewMs } }: State): Strip {
+  if (skewMs === null || Math.abs(skewMs) < SKEW_TOLD_MS) return [];
+  const direction = skewMs > 0 ? 'ahead of' : 'behind';
+  return strip(text(`! the daemon's clock is ${span(Math.abs(skewMs))} ${direction} this one`, 'warning'));
+}
+
+function undo({ undo: last, nowMs }: State, gap: string): Strip {
+  if (!last) return [];
+  return strip(gap, text(keyOf('undo'), 'key'), ` undo (${span(last.untilMs - nowMs)})`);
+}
+
+function keyOf(label: string): string {
+  const key = BINDINGS.find((binding) => binding.label === label)?.keys[0];
+  return key === undefined ? '' : keyShown(key, true);
+}
+
+const PROGRESS_COLUMNS = 20;
+
+function progress({ words, done, of }: NonNullable<State['progress']>): Strip {
+  const share = of === 0 ? 0 : done / of;
+  return strip(`${words} `, bar(share, PROGRESS_COLUMNS, 'accent'), ` ${exact(done)}/${exact(of)}`, '  ', text('esc', 'key'), ' stop');
+}
+
+function traffic({ overview: { status }, connection: { is }, size }: State): Strip {
+  if (!status || is === 'connecting' || is === 'offline') return [];
+  const { per_second: perSecond, errors_per_second: errors } = status.requests;
+  return strip(
+    text('req ', 'faint'),
+    `${rate(perSecond)}/s`,
+    size.columns >= 64 && strip(text('  errors ', 'faint'), text(`${rate(errors)}/s`, errors > 0 ? 'bad' : 'plain')),
+  );
+}
+
+function prompt({ line, problem }: Prompt, columns: number): Strip {
+  const head = strip(' ', text('/', 'key'), ' ');
+  const right = problem === null ? [] : strip(text(`! ${problem}`, 'warning'), ' ');
+  const room = Math.max(Math.floor(columns / 2), columns - widthOf(right) - 2) - widthOf(head);
+  return between(strip(head, fitted(edited(line, room, { hasFocus: true }), room)), right, columns);
+}

@@ -1,0 +1,50 @@
+/** Bars and charts of characters. */
+import type { Role } from './roles.js';
+import { blank, strip, type Strip, text } from './strip.js';
+
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+const LEVELS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/** @param share from 0 to 1; anything above nothing is seen. */
+export function bar(share: number, columns: number, role: Role, rest = '░'): Strip {
+  const eighths = Math.round(Math.max(0, Math.min(1, share)) * columns * 8);
+  const filled = share > 0 ? Math.max(1, eighths) : 0;
+  const words = '█'.repeat(Math.floor(filled / 8)) + (EIGHTHS[filled % 8] ?? '');
+  return strip(text(words, role), text(rest.repeat(Math.max(0, columns - words.length)), 'faint'));
+}
+
+/** A column for each value, the first at the left, as high as the highest of them: lines from top to bottom. */
+export function columnChart(values: readonly number[], rows: number, role: Role, most = Math.max(...values)): Strip[] {
+  return Array.from({ length: rows }, (_, row) => {
+    const below = (rows - 1 - row) * 8;
+    const signs = values.map((value) => {
+      const height = most === 0 ? 0 : Math.round((value / most) * rows * 8);
+      return LEVELS[Math.max(0, Math.min(8, Math.max(height, value > 0 ? 1 : 0) - below))] ?? ' ';
+    });
+    return strip(text(signs.join(''), role));
+  });
+}
+
+// The dots of a braille character, from the bottom up, left and right.
+const LEFT = [0x40, 0x04, 0x02, 0x01];
+const RIGHT = [0x80, 0x20, 0x10, 0x08];
+
+/** Two values to a column, the newest at the right, filled below; lines from top to bottom. */
+export function brailleChart(values: readonly number[], columns: number, rows: number, role: Role): Strip[] {
+  const shown = values.slice(-columns * 2);
+  const most = Math.max(0, ...shown);
+  const padded = [...Array.from({ length: columns * 2 - shown.length }, () => 0), ...shown];
+  const heights = padded.map((value) => (most === 0 ? 0 : Math.max(value > 0 ? 1 : 0, Math.round((value / most) * rows * 4))));
+  return Array.from({ length: rows }, (_, row) => {
+    const below = (rows - 1 - row) * 4;
+    const signs = Array.from({ length: columns }, (__, column) => {
+      const dots =
+        filled(LEFT, (heights[column * 2] ?? 0) - below) | filled(RIGHT, (heights[column * 2 + 1] ?? 0) - below);
+      return dots === 0 ? ' ' : String.fromCodePoint(0x2800 + dots);
+    });
+    return columns === 0 ? [blank(0)] : strip(text(signs.join(''), role));
+  });
+}
+
+const filled = (dots: readonly number[], height: number) =>
+  dots.reduce((sum, dot, at) => (at < height ? sum + dot : sum), 0);

@@ -1,0 +1,56 @@
+/** Numbers and times as people read them. */
+
+/** `4,211`, and from 100,000 on `123k`, `1.23M`: at most six characters. */
+export function count(value: number): string {
+  if (value < 100_000) return value.toLocaleString('en');
+  if (value < 1_000_000) return `${Math.floor(value / 1_000)}k`;
+  return value < 1e9 ? `${short(value / 1e6)}M` : `${short(value / 1e9)}G`;
+}
+
+const short = (value: number) => (value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0));
+
+export const exact = (value: number) => value.toLocaleString('en');
+
+export function rate(perSecond: number): string {
+  return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
+}
+
+export function bytes(value: number): string {
+  if (value < 1024) return `${value} B`;
+  const units = ['KiB', 'MiB', 'GiB', 'TiB'];
+  const step = Math.min(units.length, Math.floor(Math.log2(value) / 10));
+  return `${short(value / 1024 ** step)} ${units[step - 1] ?? ''}`;
+}
+
+/** @param value null where there was nothing to measure. */
+export function milliseconds(value: number | null): string {
+  if (value === null) return '–';
+  return value < 10_000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`;
+}
+
+export const percent = (share: number) => `${Math.round(share * 100)}%`;
+
+const two = (value: number) => String(value).padStart(2, '0');
+
+/** By the clock of this machine: `14:03:11`. */
+export function clockTime(atMs: number): string {
+  const at = new Date(atMs);
+  return Number.isNaN(at.getTime()) ? '?' : `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** `2026-11-23 14:03:11`, by the clock of this machine. */
+export function dateTime(timestamp: string): string {
+  const at = new Date(timestamp);
+  if (Number.isNaN(at.getTime())) return timestamp;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clockTime(at.getTime())}`;
+}
+
+/** A span: `38s`, `12m`, `3h`, `2d`. */
+export function span(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 120) return `${minutes}m`;
+  const hours = Math.round(minutes / 60);
+  return hours < 72 ? `${hours}h` : `${Math.round(hours / 24)}d`;
+}

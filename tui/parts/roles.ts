@@ -1,0 +1,50 @@
+/** What the colours of the screen mean: the only place that knows them. Nothing is said by colour alone. */
+import { asciiOf } from './ascii.js';
+import type { Strip } from './strip.js';
+
+/** How each looks: with colours, and without. Numbers are those of SGR. */
+const ROLES = {
+  plain: ['', ''],
+  strong: ['1', '1'],
+  /** Beside the point: frames, units, what is not known. */
+  faint: ['2', '2'],
+  title: ['1', '1'],
+  key: ['1;36', '1'],
+  accent: ['36', ''],
+  good: ['32', ''],
+  warning: ['33', '1'],
+  bad: ['31', '1'],
+  /** What must not be overlooked. */
+  alarm: ['1;31', '1'],
+  /** Where the cursor is. */
+  selected: ['7', '7'],
+  selectedFound: ['1;4;7', '1;4;7'],
+  /** What the filter looked for. */
+  found: ['1;4;33', '1;4'],
+  /** The tab that is shown. */
+  current: ['1;7', '1;7'],
+  caret: ['7', '7'],
+  red: ['1;31', '1'],
+  yellow: ['1;33', '1'],
+  green: ['1;32', '1'],
+  cyan: ['1;36', '1'],
+  blue: ['1;34', '1'],
+  magenta: ['1;35', '1'],
+} as const satisfies Record<string, readonly [colored: string, plain: string]>;
+
+export type Role = keyof typeof ROLES;
+
+export const isRole = (name: string): name is Role => Object.hasOwn(ROLES, name);
+
+/** As the terminal is to have it. In ASCII everything has the same width as before. */
+export function painted(line: Strip, { ascii, hasColor }: { ascii: boolean; hasColor: boolean }): string {
+  let out = '';
+  let now = '';
+  for (const { text, role } of line) {
+    const style = ROLES[role][hasColor ? 0 : 1];
+    if (style !== now) out += (now === '' ? '' : '\x1b[0m') + (style === '' ? '' : `\x1b[${style}m`);
+    now = style;
+    out += ascii ? asciiOf(text) : text;
+  }
+  return now === '' ? out : `${out}\x1b[0m`;
+}

@@ -1,0 +1,17 @@
+/** The state of a token or project: a sign, a word, and a colour beside. */
+import { stateShown, stateTint } from '../../cli/views.js';
+import type { Role } from './roles.js';
+import { type Piece, text } from './strip.js';
+
+const ROLE_OF: Record<NonNullable<ReturnType<typeof stateTint>>, Role> = {
+  green: 'good',
+  red: 'bad',
+  yellow: 'warning',
+  dim: 'faint',
+};
+
+/** @param state as the daemon says it: a newer one may know states that this release does not. */
+export function stateMark(state: string): Piece {
+  const tint = stateTint(state);
+  return text(stateShown(state, { ascii: false }), tint ? ROLE_OF[tint] : 'plain');
+}

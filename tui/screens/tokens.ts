@@ -1,0 +1,97 @@
+/** The list of tokens. */
+import { relativeTime, shortId } from '../../cli/views.js';
+import type { WireToken } from '../../daemon/api/contract.js';
+import type { Column } from '../parts/columns.js';
+import { count } from '../parts/figures.js';
+import { withFound } from '../parts/found.js';
+import { type Area, key, listed, saidInside } from '../parts/list.js';
+import { stateMark } from '../parts/state-mark.js';
+import { strip, type Strip, text } from '../parts/strip.js';
+import { parsed } from '../state/filtering.js';
+import { projectName } from '../state/projects.js';
+import type { State, TokenOrder } from '../state/state.js';
+
+export function tokensScreen(state: State, area: Area): Strip[] {
+  const { tokens } = state;
+  return listed(
+    {
+      window: tokens.window,
+      columns: columnsOf(state),
+      markOf: (token, index) => strip(markOf(state, token, index)),
+      nothing: saidInside(tokens.window, nothing(state), waiting(state)),
+    },
+    area,
+  );
+}
+
+function markOf({ tokens: { marks, rangeFrom, window } }: State, token: WireToken | undefined, index: number) {
+  if (token && marks.has(token.id)) return text('✓', 'accent');
+  if (rangeFrom === null) return ' ';
+  const isInRange = index >= Math.min(rangeFrom, window.cursorIndex) && index <= Math.max(rangeFrom, window.cursorIndex);
+  return isInRange ? text('·', 'accent') : ' ';
+}
+
+function columnsOf(state: State): Column<WireToken>[] {
+  const { tokens, nowMs: now } = state;
+  const words = parsed(state, tokens.filter)?.words ?? [];
+  const ago = (timestamp: string | null) => strip(text(relativeTime(timestamp, { now }), timestamp === null ? 'faint' : 'plain'));
+  const all: (Column<WireToken> & { order?: TokenOrder })[] = [
+    { title: 'ID', rank: 0, least: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
+    { title: 'NAME', rank: 1, least: 12, most: 40, order: 'name', show: ({ name }) => withFound(name ?? '', words) },
+    {
+      title: 'PROJECT',
+      rank: 4,
+      least: 9,
+      most: 24,
+      show: ({ project_id: id }) => strip(projectName(state, id) ?? text(shortId(id), 'faint')),
+    },
+    { title: 'STATE', rank: 0, least: 13, show: ({ state: it }) => strip(stateMark(it)) },
+    {
+      title: 'EXPIRES',
+      rank: 2,
+      least: 9,
+      order: 'expires_at',
+      show: (token) => strip(text(relativeTime(token.expires_at, { now }), isDying(token, now) ? 'warning' : 'plain')),
+    },
+    { title: 'REQUESTS', rank: 3, least: 13, alignRight: true, order: 'request_count', show: requests },
+    { title: 'HIT%', rank: 6, least: 4, alignRight: true, show: hits },
+    { title: 'LAST USED', rank: 5, least: 11, order: 'last_used_at', show: ({ last_used_at: at }) => ago(at) },
+    { title: 'CREATED', rank: 7, least: 9, order: 'created_at', show: ({ created_at: at }) => ago(at) },
+    { title: 'SECRET', rank: 8, least: 16, show: ({ obfuscated }) => strip(text(obfuscated, 'faint')) },
+  ];
+  return all.map(({ order, ...column }) =>
+    order === tokens.order
+      ? // By what it is sorted stays in sight.
+        { ...column, rank: Math.min(column.rank, 1), title: `${column.title} ${tokens.isDescending ? '▼' : '▲'}` }
+      : column,
+  );
+}
+
+const DYING_MS = 3_600_000;
+const isDying = ({ state, expires_at }: WireToken, nowMs: number) =>
+  state === 'active' && Date.parse(expires_at) - nowMs < DYING_MS;
+
+function requests({ request_count: used, max_requests: most }: WireToken): Strip {
+  const isNear = most > 0 && used >= most * 0.9;
+  return strip(text(count(used), isNear ? 'warning' : 'plain'), text(`/${most === 0 ? '∞' : count(most)}`, 'faint'));
+}
+
+function hits({ cache_hit_count: hit, request_count: used }: WireToken): Strip {
+  return strip(used === 0 ? text('–', 'faint') : String(Math.floor((100 * hit) / used)));
+}
+
+function nothing({ tokens }: State): (string | Strip)[] {
+  if (tokens.filter.trim() !== '') {
+    return [
+      strip('No token fits ', text(tokens.filter, 'accent'), '.'),
+      strip(key('esc'), ' shows all again, ', key('/'), ' changes the filter.'),
+    ];
+  }
+  return ['There are no tokens yet.', strip(key('n'), ' issues the first one.')];
+}
+
+/** What stands where nothing was heard of the list yet. */
+export function waiting({ connection: { is } }: State): string {
+  if (is === 'offline') return 'Nothing is known yet: the daemon cannot be reached.';
+  return is === 'denied' ? 'Nothing is known yet: the management token was refused.' : '…';
+}
