@@ -1,0 +1,464 @@
+/** The whole program in a real terminal: what an operator presses, and what they see. */
+import { expect } from 'chai';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { MAIN } from '../cli/processes.js';
+import { eventually } from '../support/eventually.js';
+import { permit } from '../support/leaks.js';
+import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
+import { Stage } from './stage.js';
+
+const LIVE = /live/;
+
+describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
+  this.timeout(60_000);
+  let stage: Stage;
+  let web: WireProject;
+
+  before(async function () {
+    if (WITHOUT_TMUX) this.skip();
+    stage = await Stage.open();
+    web = await stage.project('web');
+    await stage.project('batch');
+    // The order of the list: what dies first stands first.
+    for (const [at, name] of ['alpha', 'beta', 'gamma', 'delta', 'epsilon'].entries())
+      await stage.token(web.id, name, at + 1);
+  });
+  after(() => (WITHOUT_TMUX ? undefined : stage.close()));
+
+  /** On the list of tokens, with all of it there. */
+  async function onTokens(
+    args: readonly string[] = [],
+    more: { columns?: number; rows?: number } = {},
+  ): Promise<Terminal> {
+    const it = await stage.watch({ args, ...more });
+    await it.shows(/epsilon/);
+    await it.shows(LIVE);
+    return it;
+  }
+  const cursorOn = (name: string) => new RegExp(`^.?>.*${name}`, 'm');
+  const isActive = async (name: string) => (await stage.tokenNamed(name)).is_active;
+
+  describe('browsing', () => {
+    it('begins with the tokens, those that die first on top, and goes down and up', async () => {
+      const it = await onTokens();
+      await it.shows(cursorOn('alpha'));
+      await it.press('j', 'j');
+      await it.shows(cursorOn('gamma'));
+      await it.press('k');
+      await it.shows(cursorOn('beta'));
+      await it.press('G');
+      await it.shows(cursorOn('epsilon'));
+      await it.press('g');
+      await it.shows(cursorOn('alpha'));
+    });
+
+    it('shows each screen at its number, and goes round with tab', async () => {
+      const it = await onTokens();
+      for (const [key, seen] of [
+        ['1', /requests/i],
+        ['3', cursorOn('batch')],
+        ['4', /token\.create/],
+        ['5', /backend|off/i],
+        ['6', /events/i],
+      ] as const) {
+        await it.press(key);
+        await it.shows(seen);
+      }
+      await it.press('Tab', 'Tab');
+      await it.shows(cursorOn('alpha'));
+    });
+
+    it('opens a token, shows its audit records, and comes back', async () => {
+      const it = await onTokens();
+      await it.press('j', 'Enter');
+      const { id } = await stage.tokenNamed('beta');
+      const seen = await it.shows(id);
+      expect(seen)
+        .to.contain('tokens › beta')
+        .or.match(/tokens › .*/);
+      await it.shows(/token\.create/);
+      await it.shows(`token get ${id}`);
+      await it.press('h');
+      await it.shows(cursorOn('beta'));
+    });
+
+    it('follows what others do', async () => {
+      const it = await onTokens();
+      await it.press('4');
+      await it.shows(/token\.create/);
+      const { id } = await stage.token(web.id, 'newcomer', 200);
+      await it.shows(/newcomer|200/);
+      await stage.manage('DELETE', `/manage/tokens/${id}`);
+      await it.shows(/token\.revoke/);
+    });
+
+    it('helps with the keys, and runs the one that is chosen', async () => {
+      const it = await onTokens();
+      await it.press('?');
+      await it.shows(/look at the token closely/);
+      await it.press('Enter');
+      await it.shows((await stage.tokenNamed('alpha')).id);
+      await it.press('q');
+      await it.shows(cursorOn('alpha'));
+      await it.press(':');
+      await it.type('reverse');
+      await it.press('Enter');
+      await it.shows(/▼/);
+    });
+  });
+
+  describe('filtering', () => {
+    it('shows what fits while it is typed, with the numbers of the daemon, and takes it back with escape', async () => {
+      const it = await onTokens();
+      await it.press('/');
+      await it.type('project:web delt');
+      await it.shows(/1 of 1/);
+      expect(await it.screen())
+        .to.contain('delta')
+        .and.not.contain('alpha');
+      await it.press('Enter');
+      await it.shows(/filter 1\/\d+/);
+      await it.press('Escape');
+      await it.shows(/alpha/);
+    });
+
+    it('says what is wrong with a filter', async () => {
+      const it = await onTokens();
+      await it.press('/');
+      await it.type('state:sleeping');
+      await it.press('Enter');
+      await it.shows(/sleeping.*(?:active|revoked)|(?:active|revoked)/);
+      expect(await it.screen()).to.contain('alpha');
+    });
+
+    it('leads from a project to its tokens', async () => {
+      const it = await onTokens();
+      await it.press('3');
+      await it.shows(cursorOn('batch'));
+      await it.press('j', 'Enter');
+      await it.shows(/projects › .*web/);
+      await it.shows(/epsilon/);
+      await it.press('q');
+      await it.shows(cursorOn('web'));
+    });
+  });
+
+  describe('changing', () => {
+    it('revokes after a question that begins on Cancel, undoes it, and reactivates', async () => {
+      const it = await onTokens();
+      await it.press('x');
+      await it.shows(/Revoke alpha in here/);
+      await it.press('Enter');
+      await it.shows(cursorOn('alpha'));
+      expect(await isActive('alpha'), 'Enter alone cancels').to.equal(true);
+      await it.press('x', 'Tab', 'Enter');
+      await it.shows(/Revoked alpha.*undo/);
+      expect(await isActive('alpha')).to.equal(false);
+      await it.shows(/alpha.*revoked/);
+      await it.press('u');
+      await it.shows(/Reactivated alpha/);
+      expect(await isActive('alpha')).to.equal(true);
+      await it.press('x', 'Tab', 'Enter');
+      await it.shows(/Revoked alpha/);
+      await it.press('a');
+      await it.shows(/Reactivated alpha/);
+      await it.shows(/alpha.*active/);
+      const [record] = await stage.audit('token.reactivate');
+      expect(record).to.include({ actor: 'tui', outcome: 'success' });
+    });
+
+    it('revokes the marked ones with the reason that is given', async () => {
+      const it = await onTokens();
+      await it.press('j', 'Space', 'Space');
+      await it.shows(/marks 2/);
+      await it.press('x');
+      await it.shows(/Revoke 2 tokens in here/);
+      await it.press('BTab');
+      await it.type('leaked in a log');
+      await it.press('Enter', 'Enter');
+      await it.shows(/Revoked 2 tokens/);
+      expect([await isActive('beta'), await isActive('gamma'), await isActive('delta')]).to.deep.equal([
+        false,
+        false,
+        true,
+      ]);
+      const [record] = await stage.audit('token.revoke');
+      expect(record?.reason).to.equal('leaked in a log');
+      await it.press('u');
+      await it.shows(/Reactivated 2 tokens/);
+    });
+
+    it('wants the project to be typed where the context is protected', async () => {
+      const it = await onTokens(['-c', 'guarded']);
+      await it.shows(/PROTECTED/);
+      await it.press('x');
+      await it.shows(/Type web to confirm/);
+      await it.press('Tab', 'Enter');
+      await it.shows(/Type web to confirm/);
+      expect(await isActive('alpha')).to.equal(true);
+      await it.press('Escape');
+      await it.shows(cursorOn('alpha'));
+    });
+
+    it('changes nothing where it is read-only', async () => {
+      const it = await onTokens(['-c', 'shown']);
+      await it.press('x');
+      await it.shows(/read-only/);
+      await it.press('n');
+      await it.press('a');
+      expect(await it.screen()).to.match(cursorOn('alpha'));
+      const other = await onTokens(['--readonly']);
+      await other.press('x');
+      await other.shows(/read-only/);
+    });
+
+    it('makes, renames and switches off a project', async () => {
+      const it = await onTokens();
+      await it.press('3', 'n');
+      await it.shows(/New project/);
+      await it.type('night');
+      await it.press('Tab');
+      await it.typeSecret('sk-a-key-of-the-provider');
+      await it.press('Enter', 'Enter');
+      await it.shows(/Created project night/);
+      expect(await it.screen(true)).not.to.contain('a-key-of-the');
+      await it.shows(/night/);
+      await it.press('j');
+      await it.shows(cursorOn('night'));
+      await it.press('d', 'Tab', 'Enter');
+      await it.shows(/Deactivated night/);
+      await it.press('a');
+      await it.shows(/Activated night/);
+    });
+  });
+
+  describe('a new token', () => {
+    it('shows its secret only in the dialog that reveals it, once', async () => {
+      const it = await onTokens();
+      const recorded = await it.record();
+      await it.press('n');
+      await it.shows(/New token/);
+      await it.press('Tab');
+      await it.type('created-here');
+      await it.press('Tab');
+      await it.press('C-u');
+      await it.type('72h');
+      await it.press('Enter', 'Enter', 'Enter');
+      await it.shows(/shown once/);
+      expect(await it.screen(true)).not.to.match(/sk-wt-[A-Za-z0-9]{10}/);
+      // Written to a file before it is looked at.
+      await it.press('w');
+      await it.press('C-u');
+      await it.type(join(stage.folder, 'token.txt'));
+      await it.press('Enter');
+      await it.shows(/Written to/);
+      const path = join(stage.folder, 'token.txt');
+      expect(statSync(path).mode & 0o777).to.equal(0o600);
+      const secret = readFileSync(path, 'utf8').trim();
+      expect(secret).to.match(/^sk-wt-[A-Za-z0-9]{49}$/);
+      expect(await recorded(), 'in all that was written so far').not.to.contain(secret);
+
+      permit(/terminal$/, ['token'], 'it is revealed');
+      await it.press('v');
+      await it.shows(secret);
+      await it.press('v');
+      await eventually('it is hidden again', async () => !(await it.screen()).includes(secret));
+      await it.press('q', 'Escape');
+      await it.shows(/shown once/);
+      await it.press('Enter');
+      await it.shows(/created-here/);
+      expect(await it.screen(true), 'what scrolled away as well').not.to.contain(secret);
+      await it.press('q');
+      expect(await it.exit()).to.equal(0);
+      expect(await it.screen(true), 'after the end').not.to.contain(secret);
+    });
+  });
+
+  describe('hostile names', () => {
+    it('are spelt out, and drive nothing', async () => {
+      // Bidi marks and the like are what the API lets through.
+      const name = 'evil\u202etxt\u200f 漢字 🦊 e\u0301';
+      await stage.token(web.id, name, 300);
+      const it = await onTokens();
+      await it.press('G');
+      const seen = await it.shows(/evil/);
+      expect(seen).to.contain('\\u202e').and.to.contain('漢字');
+      const lines = seen.split('\n');
+      const [above = '', line = ''] = [
+        lines.find((it) => it.includes('epsilon')),
+        lines.find((it) => it.includes('evil')),
+      ];
+      expect(above.indexOf('web')).to.be.greaterThan(0);
+      expect(line).to.match(/web +. active/);
+      const { id } = await stage.tokenNamed(name);
+      await stage.manage('DELETE', `/manage/tokens/${id}`);
+    });
+  });
+
+  describe('the end', () => {
+    async function isAsBefore(it: Terminal) {
+      const { isAlternate, hasCursor, wraps, hasMouse } = await it.modes();
+      expect({ isAlternate, hasCursor, wraps, hasMouse }).to.deep.equal({
+        isAlternate: false,
+        hasCursor: true,
+        wraps: true,
+        hasMouse: false,
+      });
+      expect(await it.screen(true), 'nothing of it is left').not.to.contain('alpha');
+    }
+
+    it('is 0 with q', async () => {
+      const it = await onTokens();
+      await it.press('q');
+      expect(await it.exit()).to.equal(0);
+      await isAsBefore(it);
+    });
+
+    it('is 130 with ^C, also with a dialog open', async () => {
+      const it = await onTokens();
+      await it.press('x');
+      await it.shows(/Revoke alpha/);
+      await it.press('C-c');
+      await it.shows(cursorOn('alpha'));
+      await it.press('C-c');
+      expect(await it.exit()).to.equal(130);
+      await isAsBefore(it);
+    });
+
+    for (const [signal, code] of [
+      ['SIGTERM', 143],
+      ['SIGHUP', 129],
+      ['SIGINT', 130],
+    ] as const) {
+      it(`is ${code} at ${signal}`, async () => {
+        const it = await onTokens();
+        await it.signal(signal);
+        expect(await it.exit()).to.equal(code);
+        await isAsBefore(it);
+      });
+    }
+
+    it('can be put off with ^Z, and comes back with fg', async () => {
+      const it = await stage.terminal(['bash', '--norc', '--noprofile', '-i'], { env: { PS1: 'shell> ' } });
+      await it.shows('shell>');
+      await it.type(`'${process.execPath}' -- '${MAIN}' tui`);
+      await it.press('Enter');
+      await it.shows(/epsilon/);
+      await it.press('j', 'C-z');
+      await it.shows(/Stopped/);
+      expect((await it.modes()).isAlternate).to.equal(false);
+      await it.type('echo here we are');
+      await it.press('Enter');
+      await it.shows(/^here we are/m);
+      await it.type('fg');
+      await it.press('Enter');
+      await it.shows(cursorOn('beta'));
+      expect((await it.modes()).isAlternate).to.equal(true);
+      await it.press('k');
+      await it.shows(cursorOn('alpha'));
+    });
+  });
+
+  describe('the terminal', () => {
+    it('may have any size, and another one at any time', async () => {
+      const it = await onTokens();
+      for (const [columns, rows] of [
+        [1, 1],
+        [40, 8],
+        [2, 50],
+        [200, 60],
+        [49, 10],
+        [50, 10],
+        [300, 100],
+        [80, 24],
+      ] as const) {
+        await it.resize(columns, rows);
+      }
+      await it.shows(/epsilon/);
+      await it.resize(49, 20);
+      await it.shows(/50x10/);
+      await it.resize(50, 10);
+      await it.shows(cursorOn('alpha'));
+      expect(await it.scrolled()).to.equal(0);
+    });
+
+    it('may know no colour', async () => {
+      const it = await stage.watch({ env: { NO_COLOR: '1' } });
+      await it.shows(cursorOn('alpha'));
+      // Nothing but what a terminal draws itself.
+      expect(await it.colouredScreen()).not.to.match(/\x1b\[[\d;]*m/); // eslint-disable-line no-control-regex
+    });
+
+    it('may know nothing but ASCII', async () => {
+      const it = await stage.watch({ env: { LC_ALL: 'C' } });
+      await it.shows(cursorOn('alpha'));
+      expect(await it.screen()).to.match(/^[\x20-\x7e\n]*$/);
+      const asked = await stage.watch({ args: ['--ascii'] });
+      await asked.shows(cursorOn('alpha'));
+      expect(await asked.screen()).to.match(/^[\x20-\x7e\n]*$/);
+    });
+
+    it('may be one in CI', async () => {
+      const it = await stage.watch({ env: { CI: '1' } });
+      await it.shows(cursorOn('alpha'));
+      await it.press('j');
+      await it.shows(cursorOn('beta'));
+    });
+
+    it('must be able to place text', async () => {
+      const it = await stage.terminal(['env', 'TERM=dumb', process.execPath, '--', MAIN, 'tui']);
+      expect(await it.exit()).to.equal(2);
+      expect(await it.screen()).to.contain('--once');
+    });
+
+    it('is told of what changed and no more', async () => {
+      const it = await onTokens();
+      const recorded = await it.record();
+      await it.press('j', 'k');
+      await it.shows(cursorOn('alpha'));
+      const bytes = await recorded();
+      expect(bytes).not.to.contain('\x1b[2J');
+      expect(bytes.length).to.be.below(8_000);
+    });
+  });
+
+  describe('another daemon', () => {
+    it('is chosen from the contexts', async () => {
+      const it = await onTokens();
+      await it.press('c');
+      await it.shows(/guarded/);
+      await it.press('j', 'Enter');
+      await it.shows(/PROTECTED/);
+      await it.shows(cursorOn('alpha'));
+    });
+
+    it('that refuses the management token is told of, and not asked again until the operator says so', async () => {
+      const it = await stage.watch({ args: ['-c', 'wrong'] });
+      await it.shows(/management token was refused/);
+      await it.press('c');
+      await it.shows(/guarded/);
+      await it.press('Escape');
+      await it.press('q');
+      expect(await it.exit()).to.equal(0);
+    });
+  });
+
+  describe('a daemon that goes away', () => {
+    it('leaves its last data on the screen, is sent nothing, and is found again', async () => {
+      const it = await onTokens();
+      await stage.kill();
+      await it.shows(/unreachable|cannot reach/);
+      expect(await it.screen()).to.match(cursorOn('alpha'));
+      await it.press('x');
+      await it.shows(/offline, not sent/);
+      await stage.begin();
+      await it.shows(LIVE, 30_000);
+      await it.press('x', 'Tab', 'Enter');
+      await it.shows(/Revoked alpha/);
+      await it.press('u');
+      await it.shows(/Reactivated alpha/);
+    });
+  });
+});
