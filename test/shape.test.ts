@@ -61,6 +61,18 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   'tui/keys': { folders: ['tui/keys', 'tui/state', 'cli/escape', 'cli/failure', 'cli/views'], packages: [], node: [] },
   'tui/effects': { folders: ['tui/effects', 'tui/state', 'daemon/api', 'cli/failure'], packages: ['lru-cache'] },
   'tui/terminal': { folders: ['tui/terminal'], packages: ['ink', 'react', 'string-width'] },
+  'tui/parts': {
+    folders: ['tui/parts', 'tui/state', 'cli/escape', 'cli/views'],
+    packages: ['ink', 'string-width'],
+    node: [],
+  },
+  'tui/chrome': { folders: ['tui/chrome', 'tui/parts', 'tui/keys', 'tui/state'], packages: [], node: [] },
+  'tui/layers': { folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'cli/views'], packages: [], node: [] },
+  'tui/screens': {
+    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'cli/views'],
+    packages: [],
+    node: [],
+  },
 };
 
 /** What a CLI command may load when it runs, never at its start. */

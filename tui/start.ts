@@ -1,4 +1,5 @@
 /** `llmp tui`: terminal, state, effects and Ink, put together. What costs time to load is loaded here, and only now. */
+import { stripVTControlCharacters } from 'node:util';
 import { visible, withoutSecrets } from '../cli/escape.js';
 import { EXIT } from '../cli/failure.js';
 import { type Connected, Runner, type RunnerOptions } from './effects/runner.js';
@@ -87,7 +88,8 @@ export async function printOnce(io: TerminalIo, options: TuiOptions): Promise<nu
   const [{ frameOf }, { textOf }] = await Promise.all([import('./frame.js'), import('./terminal/once.js')]);
 
   const state = await settled(options, stateOf(options, capabilities, size));
-  stdout.write(`${textOf(frameOf(state), size)}\n`);
+  const text = textOf(frameOf(state), size);
+  stdout.write(`${stdout.isTTY ? text : stripVTControlCharacters(text)}\n`);
   return state.connection.answeredMs === null ? EXIT.unreachable : EXIT.done;
 }
 

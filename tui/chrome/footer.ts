@@ -23,9 +23,12 @@ export function footer(state: State): Strip {
 }
 
 /** One that cannot act now is there all the same, so that nothing jumps, but faint. */
-function entry(state: State, { keys, label, unless }: Binding): Strip {
-  const [key = ''] = keys;
-  const isIdle = (unless?.(state) ?? null) !== null;
+function entry(state: State, binding: Binding): Strip {
+  const {
+    keys: [key = ''],
+    label,
+  } = binding;
+  const isIdle = (binding.unless?.(state) ?? null) !== null;
   return strip(
     text(keyShown(key, state.look.ascii), isIdle ? 'faint' : 'key'),
     text(` ${label}`, isIdle ? 'faint' : 'plain'),

@@ -24,11 +24,7 @@ export function header(state: State): Strip {
 
 function connection({ connection: { is }, isPaused, nowMs }: State): Strip {
   const [sign, role] = CONNECTIONS[is];
-  return strip(
-    isPaused && text('‖ paused  ', 'warning'),
-    text(`${sign} ${is}`, role),
-    text(` ${clockTime(nowMs)}`),
-  );
+  return strip(isPaused && text('‖ paused  ', 'warning'), text(`${sign} ${is}`, role), text(` ${clockTime(nowMs)}`));
 }
 
 /** Where it is narrow the address goes first, then our own name; never that a context is protected. */
@@ -41,14 +37,25 @@ function fitting(state: State, room: number): Strip {
     place.isProtected && place.isReadonly && ' ',
     place.isReadonly && text('▌READ-ONLY▐', 'warning'),
   );
-  const where = joined([context, marks].filter((it) => it.length > 0), ' ');
+  const where = joined(
+    [context, marks].filter((it) => it.length > 0),
+    ' ',
+  );
   const server = strip(text(place.server, 'faint'));
   const trail = breadcrumb(state);
   const tries = [
     [name, where, server, trail],
     [name, where, trail],
     [where, trail],
-  ].map((parts) => strip(' ', joined(parts.filter((it) => it.length > 0), '  ')));
+  ].map((parts) =>
+    strip(
+      ' ',
+      joined(
+        parts.filter((it) => it.length > 0),
+        '  ',
+      ),
+    ),
+  );
   return tries.find((line) => widthOf(line) <= room) ?? tries.at(where.length > 0 ? -1 : -2) ?? [];
 }
 

@@ -37,7 +37,10 @@ function banner({ connection, nowMs, place }: State): Strip | null {
     case 'offline':
       return strip(text(`! daemon unreachable: ${why || place.server}`, 'bad'), `${again}${age}`);
     case 'stale':
-      return strip(text(`! the daemon refuses: ${failure?.status ?? ''} ${why}`.trimEnd(), 'warning'), `${again}${age}`);
+      return strip(
+        text(`! the daemon refuses: ${failure?.status ?? ''} ${why}`.trimEnd(), 'warning'),
+        `${again}${age}`,
+      );
     case 'denied':
       return strip(text('! the management token was refused', 'bad'), ` · ${keyOf('refresh')} asks again${age}`);
     case 'connecting':
@@ -67,7 +70,14 @@ const PROGRESS_COLUMNS = 20;
 
 function progress({ words, done, of }: NonNullable<State['progress']>): Strip {
   const share = of === 0 ? 0 : done / of;
-  return strip(`${words} `, bar(share, PROGRESS_COLUMNS, 'accent'), ` ${exact(done)}/${exact(of)}`, '  ', text('esc', 'key'), ' stop');
+  return strip(
+    `${words} `,
+    bar(share, PROGRESS_COLUMNS, 'accent'),
+    ` ${exact(done)}/${exact(of)}`,
+    '  ',
+    text('esc', 'key'),
+    ' stop',
+  );
 }
 
 function traffic({ overview: { status }, connection: { is }, size }: State): Strip {

@@ -32,7 +32,9 @@ function itemLines({ items, more }: Dialog, room: number): Strip[] {
     Math.min(28, Math.max(0, ...items.map(({ cells }) => text(cells[at] ?? '').width))),
   );
   const rows = aligned(
-    items.map(({ cells }) => cells.map((cell, at) => cut(strip(text(cell, at === 0 ? 'faint' : 'plain')), widths[at] ?? 0))),
+    items.map(({ cells }) =>
+      cells.map((cell, at) => cut(strip(text(cell, at === 0 ? 'faint' : 'plain')), widths[at] ?? 0)),
+    ),
     widths,
   );
   const lines = rows.map((row, at) => cut(strip(row, items[at]?.isWarning && text('  !', 'warning')), room));
@@ -66,7 +68,11 @@ function choice({ choices = [], line }: Field, hasFocus: boolean, room: number):
   const chosen = choices.find(({ value }) => value === line.text)?.label ?? '';
   const label = cut(strip(text(chosen, hasFocus ? 'selected' : 'plain')), room - 4);
   const others = choices.length > 1;
-  return strip(text(others ? '← ' : '  ', hasFocus ? 'key' : 'faint'), label, text(others ? ' →' : '', hasFocus ? 'key' : 'faint'));
+  return strip(
+    text(others ? '← ' : '  ', hasFocus ? 'key' : 'faint'),
+    label,
+    text(others ? ' →' : '', hasFocus ? 'key' : 'faint'),
+  );
 }
 
 function input({ line, width = FIELD_COLUMNS, isSecret = false }: Field, hasFocus: boolean, room: number): Strip {

@@ -20,7 +20,7 @@ export function above(below: readonly Strip[], { lines, columns, ...frame }: Pan
     lines.map((line) => indent(line)),
     width,
     height,
-    frame,
+    { role: 'plain', ...frame },
   );
   return over(below.map(quiet), panel, at);
 }

@@ -33,6 +33,8 @@ const SIGNS: Readonly<Record<string, string>> = {
   '✗': 'x',
   '▲': '!',
   '◌': '=',
+  '▴': '^',
+  '▾': 'v',
   '✓': '+',
   '‖': '"',
   '↑': '^',

@@ -34,7 +34,9 @@ export function brailleChart(values: readonly number[], columns: number, rows: n
   const shown = values.slice(-columns * 2);
   const most = Math.max(0, ...shown);
   const padded = [...Array.from({ length: columns * 2 - shown.length }, () => 0), ...shown];
-  const heights = padded.map((value) => (most === 0 ? 0 : Math.max(value > 0 ? 1 : 0, Math.round((value / most) * rows * 4))));
+  const heights = padded.map((value) =>
+    most === 0 ? 0 : Math.max(value > 0 ? 1 : 0, Math.round((value / most) * rows * 4)),
+  );
   return Array.from({ length: rows }, (_, row) => {
     const below = (rows - 1 - row) * 4;
     const signs = Array.from({ length: columns }, (__, column) => {

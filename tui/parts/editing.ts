@@ -8,7 +8,7 @@ export function edited(
   columns: number,
   { hasFocus, isSecret = false }: { hasFocus: boolean; isSecret?: boolean },
 ): Strip {
-  const shown = (part: string) => (isSecret ? '•'.repeat([...part].length) : part);
+  const shown = (part: string) => (isSecret ? '•'.repeat(Array.from(part).length) : part);
   const before = text(shown(whole.slice(0, caret)));
   if (!hasFocus) return fitted([text(shown(whole))], columns);
   const [under = '', ...rest] = [...new Intl.Segmenter().segment(whole.slice(caret))].map(({ segment }) => segment);

@@ -1,4 +1,5 @@
 /** A frame around lines, with a title above, a word below, and a bar at its right edge where there is more than fits. */
+import type { Role } from './roles.js';
 import { blank, cut, fitted, strip, type Strip, text, widthOf } from './strip.js';
 
 export interface Framed {
@@ -7,6 +8,8 @@ export interface Framed {
   foot?: Strip;
   /** What part of a whole is seen. */
   scroll?: Scroll;
+  /** Of the frame itself. */
+  role?: Role;
 }
 
 export interface Scroll {
@@ -20,37 +23,38 @@ export interface Scroll {
 /** Exactly `rows` lines of `columns` columns; what does not fit inside is cut off. */
 export function framed(lines: readonly Strip[], columns: number, rows: number, frame: Framed = {}): Strip[] {
   if (rows < 2 || columns < 4) return Array.from({ length: Math.max(0, rows) }, () => [blank(columns)]);
+  const role = frame.role ?? 'faint';
   const inside = Array.from({ length: rows - 2 }, (_, row) =>
-    strip(text('│', 'faint'), fitted(lines[row] ?? [], columns - 2), edge(row, rows - 2, frame.scroll)),
+    strip(text('│', role), fitted(lines[row] ?? [], columns - 2), edge(row, rows - 2, frame)),
   );
-  return [above(columns, frame.title ?? []), ...inside, below(columns, frame.foot ?? [])];
+  return [above(columns, frame.title ?? [], role), ...inside, below(columns, frame.foot ?? [], role)];
 }
 
-function above(columns: number, title: Strip): Strip {
+function above(columns: number, title: Strip, role: Role): Strip {
   const words = title.length === 0 ? [] : strip(' ', cut(title, columns - 6), ' ');
-  return strip(text('┌', 'faint'), words, rule(columns - 2 - widthOf(words)), text('┐', 'faint'));
+  return strip(text('┌', role), words, rule(columns - 2 - widthOf(words), role), text('┐', role));
 }
 
-function below(columns: number, foot: Strip): Strip {
+function below(columns: number, foot: Strip, role: Role): Strip {
   const words = foot.length === 0 ? [] : strip(' ', cut(foot, columns - 8), ' ');
   const after = words.length === 0 ? 0 : 1;
   return strip(
-    text('└', 'faint'),
-    rule(columns - 2 - after - widthOf(words)),
+    text('└', role),
+    rule(columns - 2 - after - widthOf(words), role),
     words,
-    rule(after),
-    text('┘', 'faint'),
+    rule(after, role),
+    text('┘', role),
   );
 }
 
-const rule = (columns: number) => text('─'.repeat(Math.max(0, columns)), 'faint');
+const rule = (columns: number, role: Role) => text('─'.repeat(Math.max(0, columns)), role);
 
-function edge(row: number, rows: number, scroll: Scroll | undefined) {
-  if (!scroll || scroll.of <= scroll.shown) return text('│', 'faint');
+function edge(row: number, rows: number, { scroll, role = 'faint' }: Framed) {
+  if (!scroll || scroll.of <= scroll.shown) return text('│', role);
   const at = row - (scroll.fixed ?? 0);
   const length = rows - (scroll.fixed ?? 0);
   const size = Math.max(1, Math.round((length * scroll.shown) / scroll.of));
   const most = Math.max(1, scroll.of - scroll.shown);
   const start = Math.round(((length - size) * Math.min(scroll.top, most)) / most);
-  return at >= start && at < start + size ? text('█') : text('│', 'faint');
+  return at >= start && at < start + size ? text('█') : text('│', role);
 }

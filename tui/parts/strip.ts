@@ -23,11 +23,11 @@ function seen(words: string): string {
   const shown = visible(words);
   let out = '';
   for (const { segment } of graphemes.segment(shown)) {
-    out += stringWidth(segment) > 0 ? segment : [...segment].map((it) => `\\u{${codeOf(it)}}`).join('');
+    out += stringWidth(segment) > 0 ? segment : Array.from(segment, spelt).join('');
   }
   return out;
 }
-const codeOf = (character: string) => (character.codePointAt(0) ?? 0).toString(16);
+const spelt = (character: string) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 
 /** @param words from anywhere: what could drive the terminal is made visible. */
 export function text(words: string, role: Role = 'plain'): Piece {
@@ -43,7 +43,7 @@ export function strip(...parts: readonly (string | Piece | Strip | null | false 
   return parts.flatMap((part) => {
     if (part === null || part === false || part === undefined || part === '') return [];
     if (typeof part === 'string') return [text(part)];
-    return part as Piece | Strip;
+    return part;
   });
 }
 

@@ -21,7 +21,7 @@ export function projectsScreen(state: State, area: Area): Strip[] {
 function columnsOf(state: State): Column<WireProject>[] {
   const { projects, nowMs: now } = state;
   const words = parsed(state, projects.filter)?.words ?? [];
-  const arrow = projects.isDescending ? '▼' : '▲';
+  const arrow = projects.isDescending ? '▾' : '▴';
   const titled = (title: string, order: State['projects']['order']) =>
     projects.order === order ? `${title} ${arrow}` : title;
   const ago = (timestamp: string | null) => strip(timestamp === null ? '' : relativeTime(timestamp, { now }));

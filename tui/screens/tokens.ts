@@ -27,17 +27,19 @@ export function tokensScreen(state: State, area: Area): Strip[] {
 function markOf({ tokens: { marks, rangeFrom, window } }: State, token: WireToken | undefined, index: number) {
   if (token && marks.has(token.id)) return text('✓', 'accent');
   if (rangeFrom === null) return ' ';
-  const isInRange = index >= Math.min(rangeFrom, window.cursorIndex) && index <= Math.max(rangeFrom, window.cursorIndex);
+  const isInRange =
+    index >= Math.min(rangeFrom, window.cursorIndex) && index <= Math.max(rangeFrom, window.cursorIndex);
   return isInRange ? text('·', 'accent') : ' ';
 }
 
 function columnsOf(state: State): Column<WireToken>[] {
   const { tokens, nowMs: now } = state;
   const words = parsed(state, tokens.filter)?.words ?? [];
-  const ago = (timestamp: string | null) => strip(text(relativeTime(timestamp, { now }), timestamp === null ? 'faint' : 'plain'));
+  const ago = (timestamp: string | null) =>
+    strip(text(relativeTime(timestamp, { now }), timestamp === null ? 'faint' : 'plain'));
   const all: (Column<WireToken> & { order?: TokenOrder })[] = [
     { title: 'ID', rank: 0, least: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },
-    { title: 'NAME', rank: 1, least: 12, most: 40, order: 'name', show: ({ name }) => withFound(name ?? '', words) },
+    { title: 'NAME', rank: 1, least: 10, most: 40, order: 'name', show: ({ name }) => withFound(name ?? '', words) },
     {
       title: 'PROJECT',
       rank: 4,
@@ -62,7 +64,7 @@ function columnsOf(state: State): Column<WireToken>[] {
   return all.map(({ order, ...column }) =>
     order === tokens.order
       ? // By what it is sorted stays in sight.
-        { ...column, rank: Math.min(column.rank, 1), title: `${column.title} ${tokens.isDescending ? '▼' : '▲'}` }
+        { ...column, rank: Math.min(column.rank, 1.5), title: `${column.title} ${tokens.isDescending ? '▾' : '▴'}` }
       : column,
   );
 }
