@@ -88,7 +88,7 @@ export async function printOnce(io: TerminalIo, options: TuiOptions): Promise<nu
   const [{ frameOf }, { textOf }] = await Promise.all([import('./frame.js'), import('./terminal/once.js')]);
 
   const state = await settled(options, stateOf(options, capabilities, size));
-  const text = textOf(frameOf(state), size);
+  const text = textOf(frameOf(state), size, capabilities.isUtf8);
   stdout.write(`${stdout.isTTY ? text : stripVTControlCharacters(text)}\n`);
   return state.connection.answeredMs === null ? EXIT.unreachable : EXIT.done;
 }

@@ -22,12 +22,22 @@ export interface TerminalOptions {
   cwd?: string;
 }
 
+export interface TerminalModes {
+  isAlternate: boolean;
+  hasCursor: boolean;
+  wraps: boolean;
+  hasMouse: boolean;
+  /** Column and line, from 0. */
+  at: string;
+}
+
 let terminals = 0;
 
 export class Terminal {
   /** Also the name of the server: nobody else's is touched, whatever is sent. */
   readonly #name = `llmp-test-${process.pid}-${++terminals}`;
   readonly #folder = temporaryFolder();
+  #records = 0;
 
   private constructor() {
     // Made by `open`.
@@ -87,6 +97,30 @@ export class Terminal {
     await this.#tmux('paste-buffer', '-d', '-b', 'secret', '-t', 'test');
   }
 
+  /** The same as a paste: in brackets, if the program asked for them. */
+  async paste(text: string): Promise<void> {
+    const path = join(this.#folder, 'pasted');
+    await writeFile(path, text, { mode: 0o600 });
+    await this.#tmux('load-buffer', '-b', 'pasted', path);
+    await this.#tmux('paste-buffer', '-p', '-r', '-d', '-b', 'pasted', '-t', 'test');
+  }
+
+  /** Sends a signal to the program that runs now. */
+  async signal(signal: NodeJS.Signals): Promise<void> {
+    process.kill(await this.program(), signal);
+  }
+
+  /** @returns the process id of the program that runs now: the youngest of whatever was started here. */
+  async program(): Promise<number> {
+    const childrenOf = async (pid: number) => {
+      const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+      return children.split(' ').filter(Boolean).map(Number);
+    };
+    let pid = Number(await this.#ask('#{pane_pid}'));
+    for (let child: number | undefined; (child = (await childrenOf(pid)).at(-1)) !== undefined;) pid = child;
+    return pid;
+  }
+
   async resize(columns: number, rows: number): Promise<void> {
     await this.#tmux('resize-window', '-t', 'test', '-x', String(columns), '-y', String(rows));
   }
@@ -96,6 +130,40 @@ export class Terminal {
     const text = await this.#tmux('capture-pane', '-p', '-t', 'test', '-J', ...(withPast ? ['-S', '-'] : []));
     inspect('screen of a terminal', text);
     return text.replace(/[ \t]+$/gm, '').trimEnd();
+  }
+
+  /** The same with its colours, as the sequences that make them. */
+  async colouredScreen(): Promise<string> {
+    const text = await this.#tmux('capture-pane', '-p', '-e', '-t', 'test');
+    inspect('screen of a terminal', text);
+    return text;
+  }
+
+  /** What programs switch on and off in a terminal, and the place of the cursor. */
+  async modes(): Promise<TerminalModes> {
+    const answer = await this.#ask(
+      '#{alternate_on} #{cursor_flag} #{wrap_flag} #{mouse_any_flag} #{cursor_x},#{cursor_y}',
+    );
+    const [alternate, cursor, wrap, mouse, at = ''] = answer.split(' ');
+    const isOn = (flag: string | undefined) => flag === '1';
+    return { isAlternate: isOn(alternate), hasCursor: isOn(cursor), wraps: isOn(wrap), hasMouse: isOn(mouse), at };
+  }
+
+  /** How many lines have scrolled out of sight. */
+  async scrolled(): Promise<number> {
+    return Number(await this.#ask('#{history_size}'));
+  }
+
+  /** Keeps from now on all that programs write. @returns reads it. */
+  async record(): Promise<() => Promise<string>> {
+    const path = join(this.#folder, `record-${++this.#records}`);
+    await writeFile(path, '');
+    await this.#tmux('pipe-pane', '-O', '-t', 'test', `exec cat >> ${shellWord(path)}`);
+    return async () => {
+      const text = await readFile(path, 'utf8');
+      inspect('output to a terminal', text);
+      return text;
+    };
   }
 
   /** Waits until something is to be seen. @throws with what is to be seen instead. */
@@ -124,6 +192,10 @@ export class Terminal {
   /** Ends the terminal, and whatever runs in it. */
   async close(): Promise<void> {
     await this.#tmux('kill-server').catch(() => undefined);
+  }
+
+  async #ask(format: string): Promise<string> {
+    return (await this.#tmux('display-message', '-p', '-t', 'test', format)).trim();
   }
 
   async #tmux(...args: string[]): Promise<string> {

@@ -44,6 +44,10 @@ export class Life {
   constructor(private readonly options: LifeOptions) {
     const { io, output } = options;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
+    void this.ended.then(() => {
+      // Not before: Ink, if it found itself the last to hear a signal, would have the process die of it.
+      for (const detach of this.#detach.splice(0)) detach();
+    });
     this.#strays = new Strays([io.stdout, io.stderr]);
     output.onGone = () => {
       this.end(codeOf('SIGHUP'));
@@ -66,7 +70,6 @@ export class Life {
     if (this.#state === 'ended') return;
     this.#leave();
     this.#state = 'ended';
-    for (const detach of this.#detach.splice(0)) detach();
     const strays = this.#strays.take();
     if (strays) this.options.io.stderr.write(this.options.mask(strays));
     this.#resolve(code);

@@ -6,16 +6,16 @@ import { mount } from './mount.js';
 import type { Output } from './output.js';
 
 /** One frame as lines, for whoever reads no more than that. Imported after `prepareLibraries`. */
-export function textOf(element: ReactNode, size: Size): string {
+export function textOf(element: ReactNode, size: Size, isUtf8: boolean): string {
   const clock: Clock = { monotonic: () => 0, after: () => () => undefined };
   // Nothing is painted: the frame is taken as Ink hands it over.
   const output = { isClogged: true } as Output;
-  const frames = new FrameStdout({ output, clock, size: () => size, isUtf8: true });
-  const mounted = mount(frames, (error) => {
-    throw error;
-  });
+  const frames = new FrameStdout({ output, clock, size: () => size, isUtf8 });
+  const errors: unknown[] = [];
+  const mounted = mount(frames, (error) => errors.push(error));
   mounted.show(element, size);
   const lines = frames.last.split('\n').slice(0, size.rows);
   mounted.unmount();
-  return lines.map((line) => fitLine(line, size.columns, true).trimEnd()).join('\n');
+  if (errors.length > 0) throw errors[0] as Error;
+  return lines.map((line) => fitLine(line, size.columns, isUtf8).trimEnd()).join('\n');
 }

@@ -1,0 +1,290 @@
+import { expect } from 'chai';
+import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+import { Terminal, WITHOUT_TMUX } from '../../support/tmux.js';
+
+const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url));
+const START_MS = 60_000;
+
+describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function () {
+  this.timeout(120_000); // It starts often, and a start takes a second where nothing else runs.
+  let terminal: Terminal | undefined;
+
+  before(function () {
+    if (WITHOUT_TMUX) this.skip();
+  });
+  afterEach(async () => {
+    await terminal?.close();
+    terminal = undefined;
+  });
+
+  async function started(env: Record<string, string> = {}, columns = 60, rows = 16): Promise<Terminal> {
+    terminal = await Terminal.open([process.execPath, PROGRAM], { env, columns, rows, cwd: temporaryFolder() });
+    await terminal.shows('last line', START_MS);
+    return terminal;
+  }
+
+  /** The same from a shell that a person would type into. */
+  async function startedFromShell(): Promise<Terminal> {
+    const env = { PS1: 'prompt> ', NODE: process.execPath, PROGRAM };
+    const shell = ['bash', '--norc', '--noprofile', '-i'];
+    terminal = await Terminal.open(shell, { env, columns: 60, rows: 16, cwd: temporaryFolder() });
+    await terminal.shows('prompt>');
+    await terminal.type('stty -a >before; echo one line before\n');
+    await terminal.shows(/^one line before/m);
+    await terminal.type('$NODE $PROGRAM; echo exit code $?\n');
+    await terminal.shows('last line', START_MS);
+    return terminal;
+  }
+
+  /** Waits for a whole frame: tmux shows what it has read so far. @returns its lines. */
+  async function wholeScreen(it: Terminal, columns: number, rows: number): Promise<string[]> {
+    let lines: string[] = [];
+    await eventually(`a frame of ${columns}x${rows} is painted`, async () => {
+      lines = (await it.screen()).split('\n');
+      return lines.length === rows && /^╰─*╯$/.test(lines.at(-1) ?? '') && lines.at(-1)?.length === columns;
+    });
+    return lines;
+  }
+
+  const ON_SHELL = { isAlternate: false, hasCursor: true, wraps: true, hasMouse: false };
+  const IN_PROGRAM = { isAlternate: true, hasCursor: false, wraps: false, hasMouse: false };
+
+  /** The program is gone, and the shell as it was before. */
+  async function expectShellAsBefore(it: Terminal, code: number): Promise<void> {
+    await it.shows(`exit code ${code}`);
+    const seen = await it.screen(true);
+    expect(seen).to.contain('one line before');
+    expect(seen).to.not.contain('last line');
+    expect(await it.modes()).to.include(ON_SHELL);
+    await it.type('stty -a | diff before - && echo settings as before\n');
+    await it.shows(/^settings as before/m);
+    await it.type('cat -v\n');
+    await it.shows(/^prompt> cat -v$/m);
+    await it.paste('pasted');
+    await it.press('Enter');
+    await it.shows(/^pasted\npasted$/m);
+  }
+
+  it('fills the screen, scrolls nothing, and hides the cursor', async () => {
+    const it = await started();
+    const lines = await wholeScreen(it, 60, 16);
+    expect(lines[0]).to.match(/^╭─{58}╮$/);
+    for (const line of lines.slice(1, -1)) expect(line).to.match(/^│.*│$/);
+    expect(await it.scrolled()).to.equal(0);
+    expect(await it.modes()).to.include(IN_PROGRAM);
+  });
+
+  it('writes the lines that changed and no others, once, and nothing while nothing changes', async () => {
+    const it = await started();
+    const recorded = await it.record();
+    await it.signal('SIGWINCH');
+    await it.press('t');
+    await it.shows('ticks 1');
+    await eventually('the whole frame is recorded', async () => (await recorded()).endsWith('\x1b[?2026l'));
+    const bytes = await recorded();
+    expect(bytes).to.not.contain('\x1b[2J').and.to.not.contain('\n');
+    expect(bytes.split('\x1b[?2026h')).to.have.length(2);
+    expect(bytes.match(/\x1b\[\d+;1H/g)).to.have.length(3); // eslint-disable-line no-control-regex
+    expect(bytes.length).to.be.below(500);
+  });
+
+  it('hears keys in lumps, with their modifiers, and pastes', async () => {
+    const it = await started();
+    await it.type('jjjä');
+    await it.press('Up', 'C-Left', 'M-z', 'F5', 'BTab', 'BSpace', 'Escape');
+    await it.shows('inputs 11');
+    await it.paste('x q\x1b[A\n日');
+    const seen = await it.shows('heard paste of 8: x q');
+    const heard = [...seen.matchAll(/heard (.*?) *│/g)].map(([, key]) => key);
+    expect(heard.slice(0, 8)).to.deep.equal([
+      'ä',
+      'up',
+      'ctrl+left',
+      'alt+z',
+      'f5',
+      'shift+tab',
+      'backspace',
+      'escape',
+    ]);
+  });
+
+  it('keeps up with a storm of sizes, the smallest and a huge one among them', async () => {
+    const it = await started();
+    for (let size = 60; size >= 1; size -= 7) await it.resize(size, Math.max(1, Math.floor(size / 4)));
+    await it.resize(1, 1);
+    await it.resize(500, 200);
+    await it.shows('size 500x200');
+    await wholeScreen(it, 500, 200);
+    await it.resize(60, 16);
+    await wholeScreen(it, 60, 16);
+    expect(await it.screen()).to.contain('size 60x16');
+    expect(await it.scrolled()).to.equal(0);
+    await it.press('q');
+    expect(await it.exit()).to.equal(0);
+  });
+
+  it('starts on one cell, and shows all once there is room', async () => {
+    const it = (terminal = await Terminal.open([process.execPath, PROGRAM], { columns: 1, rows: 1 }));
+    await eventually('it has begun', async () => (await it.modes()).isAlternate, START_MS);
+    await it.resize(60, 16);
+    await wholeScreen(it, 60, 16);
+  });
+
+  it('is repainted at ^L over whatever was written there', async () => {
+    const it = await started();
+    const recorded = await it.record();
+    await it.press('C-l');
+    await eventually('it is painted anew', async () => (await recorded()).includes('last line'));
+    await it.shows('heard ctrl+l');
+  });
+
+  it('sends a text for the clipboard to the terminal', async () => {
+    const it = await started();
+    const recorded = await it.record();
+    await it.press('y');
+    await eventually('it is sent', async () => (await recorded()).includes('\x1b]52;c;Y29waWVkIHRleHQ=\x07'));
+  });
+
+  it('ends when its terminal goes away', async () => {
+    const it = await started();
+    const pid = await it.program();
+    await it.close();
+    await eventually('it ends', () => {
+      try {
+        return !process.kill(pid, 0);
+      } catch {
+        return true;
+      }
+    });
+  });
+
+  describe('leaves the terminal as it was', () => {
+    const keys: [string, number, string][] = [
+      ['q', 0, 'when it is quit'],
+      ['7', 7, 'with the code that it wants'],
+      ['C-c', 130, 'at ^C'],
+      ['E', 3, 'when something in it ends the process'],
+      ['x', 70, 'when it throws'],
+      ['r', 70, 'when it forgets a rejection'],
+      ['b', 70, 'when it cannot lay out a frame'],
+    ];
+    for (const [key, code, when] of keys) {
+      it(when, async () => {
+        const it = await startedFromShell();
+        await it.press(key);
+        await it.shows(`exit code ${code}`);
+        const end = await it.screen(true);
+        if (code === 70) expect(end).to.match(/Internal error: Error: .* with \*{8}/);
+        expect(end).to.not.contain('open-sesame');
+        await expectShellAsBefore(it, code);
+      });
+    }
+
+    const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGQUIT: 131 } as const;
+    for (const [signal, code] of Object.entries(signals)) {
+      it(`at ${signal}`, async () => {
+        const it = await startedFromShell();
+        await it.signal(signal as NodeJS.Signals);
+        await expectShellAsBefore(it, code);
+      });
+    }
+
+    it('and says there what others wrote meanwhile', async () => {
+      const it = await startedFromShell();
+      await it.press('w');
+      expect(await it.shows('heard w')).to.not.contain('stray');
+      await it.press('q');
+      await it.shows('exit code 0');
+      expect(await it.screen()).to.match(/^stray words\nstray words on the error output$/m);
+    });
+  });
+
+  describe('between the shell and back', () => {
+    const suspensions: [string, (it: Terminal) => Promise<void>][] = [
+      ['^Z', (it) => it.press('C-z')],
+      ['SIGTSTP', (it) => it.signal('SIGTSTP')],
+    ];
+    for (const [how, suspend] of suspensions) {
+      it(`goes by ${how}, and comes by fg, at another size by then`, async () => {
+        const it = await startedFromShell();
+        await suspend(it);
+        await it.shows('Stopped');
+        expect(await it.modes()).to.include(ON_SHELL);
+        await it.type('stty -a | diff before - && echo settings as before\n');
+        await it.shows(/^settings as before/m);
+        await it.resize(50, 12);
+        await it.type('fg\n');
+        await it.shows('size 50x12');
+        await wholeScreen(it, 50, 12);
+        expect(await it.modes()).to.include(IN_PROGRAM);
+        await it.press('j');
+        await it.shows('heard j');
+        await it.press('q');
+        await it.shows(/^prompt>$/m);
+        expect(await it.modes()).to.include(ON_SHELL);
+      });
+    }
+
+    it('stops once more in the background, without a word on the shell', async () => {
+      const it = await startedFromShell();
+      await it.press('C-z');
+      await it.shows('Stopped');
+      await it.type('clear; bg\n');
+      await it.shows(/&$/m);
+      await eventually('it is stopped again', async () => {
+        await it.type('jobs\n');
+        return (await it.screen()).includes('Stopped');
+      });
+      expect(await it.modes()).to.include(ON_SHELL);
+      await it.type('fg\n');
+      await it.shows('last line');
+      await it.press('q');
+      await it.shows(/^prompt>$/m);
+      expect(await it.modes()).to.include(ON_SHELL);
+    });
+
+    it('is all there again after a stop that it could not see', async () => {
+      const it = await startedFromShell();
+      await it.signal('SIGSTOP');
+      await it.shows('Stopped');
+      await it.type('fg\n');
+      await wholeScreen(it, 60, 16);
+      await it.press('j');
+      await it.shows('heard j');
+    });
+
+    it('stays where no shell could continue it', async () => {
+      const it = await started();
+      await it.press('C-z');
+      await it.press('j');
+      await it.shows('heard j');
+      expect(await it.modes()).to.include(IN_PROGRAM);
+    });
+  });
+
+  describe('looks', () => {
+    const looks: [Record<string, string>, RegExp, 'coloured' | 'plain'][] = [
+      [{ COLORTERM: 'truecolor' }, /colours truecolor symbols true utf8 true motion true ż日本語/, 'coloured'],
+      [{ NO_COLOR: '1' }, /colours none/, 'plain'],
+      [{ FORCE_COLOR: '0' }, /colours none/, 'plain'],
+      [{ TERM: 'dumb' }, /colours none/, 'plain'],
+      [{ CI: 'true' }, /colours 256/, 'coloured'],
+      [{ LC_ALL: 'C' }, /symbols false utf8 false motion true \?{7}/, 'coloured'],
+      [{ LLMP_ASCII: '1' }, /symbols false utf8 true motion true ż日本語/, 'coloured'],
+      [{ LLMP_REDUCED_MOTION: '1' }, /motion false/, 'coloured'],
+    ];
+    for (const [env, expected, colours] of looks) {
+      it(`with ${JSON.stringify(env)} as it should`, async () => {
+        const it = await started(env, 80);
+        const seen = await it.shows(expected);
+        // eslint-disable-next-line no-control-regex
+        if (seen.includes('symbols false')) expect(seen.replaceAll('ż日本語', '')).to.match(/^[\x00-\x7f]*$/);
+        expect((await it.colouredScreen()).includes('\x1b[')).to.equal(colours === 'coloured');
+        await it.resize(70, 10);
+        await it.shows('size 70x10');
+      });
+    }
+  });
+});
