@@ -38,6 +38,8 @@ export class Terminal {
   readonly #name = `llmp-test-${process.pid}-${++terminals}`;
   readonly #folder = temporaryFolder();
   #records = 0;
+  /** The server's process, while it is stopped. */
+  #frozen: number | undefined;
 
   private constructor() {
     // Made by `open`.
@@ -189,8 +191,20 @@ export class Terminal {
     return Number(text);
   }
 
+  /** The terminal reads nothing any more of what programs write, until `thaw`. */
+  async freeze(): Promise<void> {
+    this.#frozen = Number(await this.#ask('#{pid}'));
+    process.kill(this.#frozen, 'SIGSTOP');
+  }
+
+  thaw(): void {
+    if (this.#frozen !== undefined) process.kill(this.#frozen, 'SIGCONT');
+    this.#frozen = undefined;
+  }
+
   /** Ends the terminal, and whatever runs in it. */
   async close(): Promise<void> {
+    this.thaw();
     await this.#tmux('kill-server').catch(() => undefined);
   }
 

@@ -53,6 +53,13 @@ const actions: Record<string, () => void> = {
   t: () => {
     ticks++;
   },
+  T: () => {
+    setInterval(() => {
+      ticks++;
+      terminal.repaint();
+      show();
+    }, 5).unref();
+  },
   E: () => {
     process.exit(3);
   },

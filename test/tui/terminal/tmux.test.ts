@@ -1,10 +1,26 @@
 import { expect } from 'chai';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { Terminal, WITHOUT_TMUX } from '../../support/tmux.js';
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url));
+
+function isGone(pid: number): boolean {
+  try {
+    return !process.kill(pid, 0);
+  } catch {
+    return true;
+  }
+}
+
+/** By all its calls so far. */
+async function bytesWritten(pid: number): Promise<number> {
+  const counters = await readFile(`/proc/${pid}/io`, 'utf8');
+  return Number(/^wchar: (\d+)/m.exec(counters)?.[1]);
+}
+
 const START_MS = 60_000;
 
 describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function () {
@@ -151,12 +167,42 @@ describe(`a program in full screen, in a real terminal${WITHOUT_TMUX}`, function
     const it = await started();
     const pid = await it.program();
     await it.close();
-    await eventually('it ends', () => {
-      try {
-        return !process.kill(pid, 0);
-      } catch {
-        return true;
-      }
+    await eventually('it ends', () => isGone(pid));
+  });
+
+  describe('while its terminal reads nothing', () => {
+    /** Paints all the time, until no more fits between it and its terminal. */
+    async function clogged(): Promise<{ it: Terminal; pid: number }> {
+      const it = await started();
+      await it.press('T');
+      await it.shows(/ticks [1-9]/);
+      const pid = await it.program();
+      await it.freeze();
+      let before = -1;
+      let looks = 0;
+      await eventually('it writes no more', async () => {
+        const written = await bytesWritten(pid);
+        looks = written === before ? looks + 1 : 0;
+        before = written;
+        return looks === 100;
+      });
+      return { it, pid };
+    }
+
+    it('goes on by itself, and shows what is new once it is read again', async () => {
+      const { it } = await clogged();
+      it.thaw();
+      const ticks = async () => Number(/ticks (\d+)/.exec(await it.screen())?.[1]);
+      const before = await ticks();
+      await eventually('new frames come', async () => (await ticks()) > before);
+      await it.press('q');
+      expect(await it.exit()).to.equal(0);
+    });
+
+    it('hears signals all the same', async () => {
+      const { pid } = await clogged();
+      process.kill(pid, 'SIGTERM');
+      await eventually('it ends', () => isGone(pid));
     });
   });
 
