@@ -2,15 +2,29 @@
 import type { Area } from '../parts/list.js';
 import type { Strip } from '../parts/strip.js';
 import { layer, type State } from '../state/state.js';
+import { withCompletions } from './completions.js';
+import { contextsPanel } from './contexts.js';
 import { dialogPanel } from './dialog.js';
+import { helpPanel, palettePanel } from './keys.js';
 import { above } from './panel.js';
+import { revealPanel } from './reveal.js';
 
 export function withLayers(state: State, below: Strip[], area: Area): Strip[] {
   const top = layer(state);
   switch (top?.kind) {
+    case undefined:
+      return below;
+    case 'prompt':
+      return withCompletions(state, top, below, area);
     case 'dialog':
       return above(below, dialogPanel(state, top, area.columns), area);
-    default:
-      return below;
+    case 'reveal':
+      return above(below, revealPanel(state, top, area.columns), area);
+    case 'palette':
+      return above(below, palettePanel(state, top, area), area);
+    case 'help':
+      return above(below, helpPanel(state, top, area), area);
+    case 'contexts':
+      return above(below, contextsPanel(state, top, area), area);
   }
 }

@@ -1,8 +1,9 @@
 /** The filter line: what is typed holds after a moment, or at once with enter; escape brings back what held before. */
 import type { Effect } from './exchange.js';
 import * as feeds from './feeds.js';
-import { type Filter, type FilteredScreen, parseFilter, suggest } from './filter.js';
-import { lineOf } from './line.js';
+import { type Filter, type FilteredScreen, parseFilter, suggest, type Suggestion } from './filter.js';
+import { type Key, keysOf } from './filter-screens.js';
+import { type Line, lineOf } from './line.js';
 import { closed, filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { type Prompt, type State, type Step, view, withLayer } from './state.js';
@@ -20,6 +21,18 @@ export const screenOf = (state: State): FilteredScreen | undefined => {
 export function parsed(state: State, text: string): Filter<FilteredScreen> | undefined {
   const screen = screenOf(state);
   return screen && parseFilter(text, screen, known(state));
+}
+
+/** What may stand where the caret is; null where there is no filter. */
+export function suggested(state: State, { text, caret }: Line): Suggestion | null {
+  const screen = screenOf(state);
+  return screen ? suggest(text, caret, screen, known(state)) : null;
+}
+
+/** The keys that the filter of this screen has. */
+export function filterKeys(state: State): readonly Key[] {
+  const screen = screenOf(state);
+  return screen ? keysOf(screen, known(state)) : [];
 }
 
 /** Something was typed: it holds in a moment. */

@@ -1,0 +1,86 @@
+/** What can be done on the screen below, to choose from: by name in the palette, by key in help. */
+import { type Binding, keyShown } from '../keys/binding.js';
+import { choices, chosenAt } from '../keys/press.js';
+import { choiceLines } from '../parts/choice.js';
+import { edited } from '../parts/editing.js';
+import type { Area } from '../parts/list.js';
+import { fitted, strip, type Strip, text } from '../parts/strip.js';
+import { filterKeys } from '../state/filtering.js';
+import { type Help, type Palette, type State, view } from '../state/state.js';
+import type { Panel } from './panel.js';
+
+const COLUMNS = 76;
+const PALETTE_ROWS = 12;
+const KEY_COLUMNS = 9;
+const LABEL_COLUMNS = 14;
+
+export function palettePanel(state: State, { line, selected }: Palette, area: Area): Panel {
+  const columns = Math.min(COLUMNS, area.columns - 4);
+  const rows = Math.max(1, Math.min(PALETTE_ROWS, area.rows - 4));
+  const found = choices(state);
+  const entries = choiceLines(
+    found.map((binding) => entry(state, binding)),
+    chosenAt(state, selected),
+    columns,
+    rows,
+  );
+  const none = [strip(text('  nothing of that name can be done here', 'faint'))];
+  return {
+    title: strip(text('Command', 'title')),
+    lines: [
+      strip(text(': ', 'key'), edited(line, columns - 2, { hasFocus: true })),
+      ...(found.length === 0 ? none : entries),
+      ...Array.from({ length: Math.max(0, rows - Math.max(1, entries.length)) }, () => []),
+    ],
+    columns,
+    foot: strip(`${found.length === 0 ? 0 : chosenAt(state, selected) + 1} of ${found.length}`),
+  };
+}
+
+export function helpPanel(state: State, { selected }: Help, area: Area): Panel {
+  const columns = Math.min(COLUMNS, area.columns - 4);
+  const language = filterLines(state);
+  const found = choices(state);
+  const fits = area.rows - 2 - language.length;
+  // Where there is no room for both, the keys are what was asked for.
+  const isWhole = fits >= Math.min(8, found.length);
+  const rows = Math.min(found.length, isWhole ? fits : area.rows - 2);
+  const entries = choiceLines(
+    found.map((binding) => entry(state, binding)),
+    chosenAt(state, selected),
+    columns,
+    Math.max(1, rows),
+  );
+  return {
+    title: strip(text(`Keys of ${view(state).screen}`, 'title')),
+    lines: [...entries, ...(isWhole ? language : [])],
+    columns,
+    foot: strip(`${chosenAt(state, selected) + 1} of ${found.length}`),
+  };
+}
+
+function entry({ look, ...state }: State, binding: Binding): Strip {
+  const why = binding.unless?.({ look, ...state }) ?? null;
+  const keys = binding.keys.map((key) => keyShown(key, look.ascii)).slice(0, 3);
+  return strip(
+    fitted([text(keys.join(' '), why === null ? 'key' : 'faint')], KEY_COLUMNS),
+    ' ',
+    fitted([text(binding.label, why === null ? 'plain' : 'faint')], LABEL_COLUMNS),
+    ' ',
+    text(why === null ? binding.meaning : `${binding.meaning} (${why})`, 'faint'),
+  );
+}
+
+/** How the filter line goes, for the screens that have one. */
+function filterLines(state: State): Strip[] {
+  const keys = filterKeys(state);
+  if (keys.length === 0) return [];
+  return [
+    [],
+    strip(
+      text('Filter', 'title'),
+      text('  words and key:value, all must hold; ! is not, a,b is either, "two words"', 'faint'),
+    ),
+    ...keys.map(({ name, what }) => strip('  ', fitted([text(`${name}:`, 'key')], KEY_COLUMNS + 1), ' ', text(what))),
+  ];
+}
