@@ -9,7 +9,7 @@ import { filterKeys } from '../state/filtering.js';
 import { type Help, type Palette, type State, view } from '../state/state.js';
 import type { Panel } from './panel.js';
 
-const COLUMNS = 76;
+const COLUMNS = 88;
 const PALETTE_ROWS = 12;
 const KEY_COLUMNS = 9;
 const LABEL_COLUMNS = 14;

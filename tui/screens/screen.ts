@@ -1,15 +1,23 @@
-/** What is between the tabs and the message line: the screen that is looked at, and what lies above it. */
+/** What is between the tabs and the message line, but for what lies above it. */
 import type { Area } from '../parts/list.js';
 import type { Strip } from '../parts/strip.js';
 import { type Screen, type State, view } from '../state/state.js';
+import { auditScreen } from './audit.js';
+import { cacheScreen } from './cache.js';
+import { eventsScreen } from './events.js';
+import { overviewScreen } from './overview.js';
 import { projectsScreen } from './projects.js';
+import { tokenScreen } from './token.js';
 import { tokensScreen } from './tokens.js';
 
-type Drawn = (state: State, area: Area) => Strip[];
-
-const SCREENS: Partial<Record<Screen, Drawn>> = {
+const SCREENS: Record<Screen, (state: State, area: Area) => Strip[]> = {
+  overview: overviewScreen,
   tokens: tokensScreen,
+  token: tokenScreen,
   projects: projectsScreen,
+  audit: auditScreen,
+  cache: cacheScreen,
+  events: eventsScreen,
 };
 
-export const screen: Drawn = (state, area) => SCREENS[view(state).screen]?.(state, area) ?? [];
+export const screen = (state: State, area: Area): Strip[] => SCREENS[view(state).screen](state, area);

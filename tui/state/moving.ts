@@ -1,6 +1,6 @@
 /** Up and down in whatever is looked at. */
 import * as feeds from './feeds.js';
-import { listRows } from './rows.js';
+import { feedRows, listRows } from './rows.js';
 import { type State, type Step, view } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
@@ -35,7 +35,12 @@ export function movedTo(state: State, where: 'first' | 'last'): Step {
 }
 
 /** A page, but for two lines that stay in sight. */
-export const page = (state: State) => Math.max(1, listRows(state) - 2);
+export const page = (state: State) => Math.max(1, rowsSeen(state) - 2);
+
+function rowsSeen(state: State): number {
+  const { screen } = view(state);
+  return screen === 'audit' || screen === 'events' ? feedRows(state, state[screen]) : listRows(state);
+}
 
 const withProjects = (state: State, window: State['projects']['window']): State => ({
   ...state,

@@ -2,6 +2,7 @@
 import type { WireAuditRecord, WireEvent, WireToken, WireUsageLine } from '../../daemon/api/contract.js';
 import type { Effect, Question } from './exchange.js';
 import { opened } from './navigation.js';
+import { listRows } from './rows.js';
 import { type State, type Step, type TokenState, view } from './state.js';
 
 const MINUTE_MS = 60_000;
@@ -64,5 +65,12 @@ export function used(state: State, event: WireEvent): State {
 export const lately = ({ token, nowMs }: State): readonly number[] =>
   (token?.requestsMs ?? []).filter((atMs) => nowMs - atMs < MINUTE_MS);
 
+/** The lines of the screen above the audit records; there is at least one for those. */
+export const LINES_ABOVE_AUDIT = 24;
+
+const lastTop = (state: State) =>
+  // There are no titles of columns, so there is room for one more.
+  Math.max(0, LINES_ABOVE_AUDIT + Math.max(1, state.token?.audit?.length ?? 0) - (listRows(state) + 1));
+
 export const scrolled = (state: State, by: number): State =>
-  withToken(state, { top: Math.max(0, (state.token?.top ?? 0) + by) });
+  withToken(state, { top: Math.max(0, Math.min(lastTop(state), (state.token?.top ?? 0) + by)) });

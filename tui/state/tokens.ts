@@ -185,3 +185,11 @@ export const unmarked = (state: State): State => ({
   ...state,
   tokens: { ...state.tokens, marks: new Map(), rangeFrom: null },
 });
+
+/** A token as people call it, if it came by; null where it has no name, or nobody knows. */
+export function tokenName({ tokens: { window, marks }, token, overview }: State, id: string): string | null {
+  const isIt = (it: WireToken | null | undefined) => it?.id === id;
+  const pages = [...window.head.pages, ...window.tail.pages];
+  const known = marks.get(id) ?? (isIt(token?.token) ? token?.token : undefined) ?? overview.dying.find(isIt);
+  return (known ?? pages.flatMap(({ rows }) => rows?.find(isIt) ?? [])[0])?.name ?? null;
+}

@@ -1,0 +1,92 @@
+/** What was done, and by whom: the audit records, the newest at the bottom. */
+import { shortId } from '../../cli/views.js';
+import type { WireAuditRecord } from '../../daemon/api/contract.js';
+import type { Column } from '../parts/columns.js';
+import { fact } from '../parts/facts.js';
+import { dateTime } from '../parts/figures.js';
+import { withFound } from '../parts/found.js';
+import { type Area, key } from '../parts/list.js';
+import type { Role } from '../parts/roles.js';
+import { strip, type Strip, text } from '../parts/strip.js';
+import { parsed } from '../state/filtering.js';
+import { projectName } from '../state/projects.js';
+import type { State } from '../state/state.js';
+import { tokenName } from '../state/tokens.js';
+import { fed } from './feed.js';
+import { waiting } from './tokens.js';
+
+const OUTCOMES: Record<WireAuditRecord['outcome'], Role> = { success: 'plain', denied: 'warning', error: 'bad' };
+
+export const auditScreen = (state: State, area: Area): Strip[] =>
+  fed(
+    state,
+    {
+      feed: state.audit,
+      columns: columnsOf(state),
+      linesOf: (record) => linesOf(state, record),
+      nothing: nothing(state),
+    },
+    area,
+  );
+
+function columnsOf(state: State): Column<WireAuditRecord>[] {
+  const words = parsed(state, state.audit.filter)?.words ?? [];
+  return [
+    { title: 'TIME', rank: 0, least: 19, show: ({ time }) => strip(dateTime(time)) },
+    { title: 'ACTION', rank: 0, least: 15, most: 22, show: ({ action }) => strip(action) },
+    {
+      title: 'OUTCOME',
+      rank: 1,
+      least: 7,
+      show: ({ outcome }) => strip(text(outcome, OUTCOMES[outcome])),
+    },
+    { title: 'ACTOR', rank: 2, least: 10, show: ({ actor }) => strip(actor) },
+    { title: 'ABOUT', rank: 3, least: 16, most: 28, show: (record) => about(state, record) },
+    { title: 'FROM', rank: 6, least: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
+    { title: 'REASON', rank: 4, least: 12, most: 80, show: ({ reason }) => withFound(reason ?? '', words) },
+  ];
+}
+
+/** The token by its name, or else the project. */
+function about(state: State, { token_id: tokenId, project_id: projectId, count }: WireAuditRecord): Strip {
+  const many = count !== null && count > 1 && text(` ×${count}`, 'faint');
+  if (tokenId !== null) {
+    return strip(text(shortId(tokenId), 'faint'), ` ${tokenName(state, tokenId) ?? ''}`.trimEnd(), many);
+  }
+  return projectId === null ? strip(many) : strip(projectName(state, projectId) ?? shortId(projectId), many);
+}
+
+const NAME_COLUMNS = 10;
+
+function linesOf(state: State, record: WireAuditRecord): Strip[] {
+  const { time, action, outcome, actor, client_ip: ip, reason, details } = record;
+  const facts: [string, Strip | string | null][] = [
+    ['time', dateTime(time)],
+    ['action', strip(action, '  ', text(outcome, OUTCOMES[outcome]))],
+    ['by', strip(actor, ip !== null && `  from ${ip}`)],
+    ['token', record.token_id && strip(record.token_id, text(`  ${record.obfuscated ?? ''}`, 'faint'))],
+    ['project', record.project_id && strip(record.project_id, `  ${projectName(state, record.project_id) ?? ''}`)],
+    ['reason', reason],
+    ['count', record.count === null ? null : String(record.count)],
+    ['request', record.request_id],
+    ['record', record.id],
+  ];
+  return [
+    ...facts.flatMap(([name, value]) => (value === null ? [] : [fact(name, value, NAME_COLUMNS)])),
+    ...Object.entries(details ?? {}).map(([name, value]) =>
+      fact(name, typeof value === 'string' ? value : JSON.stringify(value), NAME_COLUMNS),
+    ),
+  ];
+}
+
+function nothing(state: State): (string | Strip)[] {
+  const { isKnown, filter } = state.audit;
+  if (!isKnown) return [waiting(state)];
+  if (filter !== '') {
+    return [
+      strip('No record fits ', text(filter, 'accent'), '.'),
+      strip(key('esc'), ' shows all again, ', key('/'), ' changes the filter.'),
+    ];
+  }
+  return ['There are no records yet.', 'Every change, refusal and first use of a token leaves one.'];
+}

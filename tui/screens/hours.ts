@@ -1,0 +1,62 @@
+/** Requests by the hour, the last day. */
+import type { WireUsageLine } from '../../daemon/api/contract.js';
+import { columnChart } from '../parts/charts.js';
+import { count, exact } from '../parts/figures.js';
+import { between, strip, type Strip, text } from '../parts/strip.js';
+
+const HOUR_MS = 3_600_000;
+const HOURS = 24;
+
+export type Hour = Pick<
+  WireUsageLine,
+  'requests' | 'hits' | 'refused' | 'errors' | 'prompt_tokens' | 'completion_tokens'
+> & { atMs: number };
+
+/** One for each of the last 24 hours, the running one last; those of which nothing is told had no requests. */
+export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] {
+  const told = new Map(usage.map((line) => [Date.parse(line.hour ?? ''), line]));
+  const last = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
+  return Array.from({ length: HOURS }, (_, at) => {
+    const atMs = last - (HOURS - 1 - at) * HOUR_MS;
+    const none = { requests: 0, hits: 0, refused: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0 };
+    return { ...(told.get(atMs) ?? none), atMs };
+  });
+}
+
+/** What it comes to, in a line. */
+export function totals(hours: readonly Hour[]): Strip {
+  const sum = (of: (hour: Hour) => number) => hours.reduce((all, hour) => all + of(hour), 0);
+  const [refused, errors] = [sum((it) => it.refused), sum((it) => it.errors)];
+  return strip(
+    text(exact(sum((it) => it.requests)), 'strong'),
+    ' requests  ',
+    `${exact(sum((it) => it.hits))} hits  `,
+    text(`${exact(refused)} refused  `, refused > 0 ? 'warning' : 'plain'),
+    text(`${exact(errors)} errors  `, errors > 0 ? 'bad' : 'plain'),
+    text(`${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
+  );
+}
+
+/** Bars, below them a sign where something went wrong, and the hours at both ends: `rows` lines, at least three. */
+export function hourChart(hours: readonly Hour[], columns: number, rows: number): Strip[] {
+  const each = Math.max(1, Math.min(6, Math.floor((columns + 1) / HOURS)));
+  const gap = each > 1 ? 1 : 0;
+  const wide = (sign: string, width = each - gap) => sign.repeat(width) + ' '.repeat(gap);
+  const bars = columnChart(
+    hours.map(({ requests }) => requests),
+    Math.max(1, rows - 2),
+    'accent',
+  ).map((line) =>
+    strip(text(line.map((piece) => Array.from(piece.text, (sign) => wide(sign)).join('')).join(''), 'accent')),
+  );
+  const signs = hours.map(({ errors }) => (errors > 0 ? `!${' '.repeat(each - 1)}` : ' '.repeat(each))).join('');
+  const width = Math.min(columns, each * HOURS);
+  return [
+    ...bars,
+    strip(text(signs, 'bad')),
+    between(strip(text(hourShown(hours.at(0)), 'faint')), strip(text(hourShown(hours.at(-1)), 'faint')), width),
+  ];
+}
+
+const hourShown = (hour: Hour | undefined) =>
+  hour ? `${String(new Date(hour.atMs).getHours()).padStart(2, '0')}:00` : '';

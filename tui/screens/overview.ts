@@ -1,0 +1,243 @@
+/** How all of it is, on one screen. */
+import { relativeTime, shortId, TOKEN_STATES } from '../../cli/views.js';
+import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
+import { bar, brailleChart } from '../parts/charts.js';
+import { fact } from '../parts/facts.js';
+import { count, exact, milliseconds, percent, rate, span } from '../parts/figures.js';
+import { framed } from '../parts/frame.js';
+import { indent } from '../parts/columns.js';
+import type { Area } from '../parts/list.js';
+import { stateMark } from '../parts/state-mark.js';
+import { fitted, strip, type Strip, text } from '../parts/strip.js';
+import { projectName } from '../state/projects.js';
+import type { State } from '../state/state.js';
+import { hourChart, hoursOf, totals } from './hours.js';
+import { waiting } from './tokens.js';
+
+/** A framed part of the screen. */
+interface Part {
+  title: string;
+  /** Lines inside; when there is not room for all parts, that of the highest rank goes first. */
+  least: number;
+  most: number;
+  rank: number;
+  lines(columns: number, rows: number): Strip[];
+}
+
+/** From so many columns on two parts stand beside each other. */
+const TWO_COLUMNS = 90;
+const EDGES = 2;
+
+export function overviewScreen(state: State, area: Area): Strip[] {
+  const { status } = state.overview;
+  if (!status) return framed([[], strip(`   ${waiting(state)}`)], area.columns, area.rows);
+  const [health, tokens, traffic, hours, dying] = [
+    healthPart(state, status),
+    tokensPart(status),
+    trafficPart(state, status),
+    hoursPart(state),
+    dyingPart(state),
+  ];
+  if (area.columns < TWO_COLUMNS) {
+    return stacked([{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, hours, dying], area);
+  }
+  const below = area.rows >= 20 ? Math.max(5, Math.min(dying.most + EDGES, Math.floor(area.rows * 0.3))) : 0;
+  const left = Math.floor(area.columns / 2);
+  const above = area.rows - below;
+  const lefts = stacked([health, tokens], { columns: left, rows: above });
+  const rights = stacked([traffic, hours], { columns: area.columns - left, rows: above });
+  return [
+    ...lefts.map((line, row) => strip(line, rights[row])),
+    ...(below > 0 ? stacked([dying], { columns: area.columns, rows: below }) : []),
+  ];
+}
+
+/** Below each other, exactly as many rows as there are: those with room for more grow, the first ones first. */
+function stacked(parts: readonly Part[], area: Area): Strip[] {
+  const needed = parts.reduce((sum, { least }) => sum + least + EDGES, 0);
+  if (needed > area.rows && parts.length > 1) {
+    const highest = Math.max(...parts.map(({ rank }) => rank));
+    return stacked(
+      parts.filter(({ rank }) => rank !== highest),
+      area,
+    );
+  }
+  let room = Math.max(0, area.rows - needed);
+  return parts.flatMap(({ title, least, most, lines }, at) => {
+    // What is left over at the end goes to the last one, empty or not.
+    const more = at === parts.length - 1 ? room : Math.min(room, most - least);
+    room -= more;
+    const rows = least + more;
+    const inside = lines(area.columns - 4, rows).map((line) => indent(line));
+    return framed(inside, area.columns, Math.min(area.rows, rows + EDGES), { title: strip(text(title, 'title')) });
+  });
+}
+
+const FACT_COLUMNS = 9;
+
+function healthPart(state: State, status: WireStatus): Part {
+  return {
+    title: 'Health',
+    least: 3,
+    most: 9,
+    rank: 0,
+    lines: () => healthLines(state, status),
+  };
+}
+
+function healthLines({ nowMs }: State, status: WireStatus): Strip[] {
+  const { database, event_bus: bus, audit, upstream, cache, redis, missing, degraded } = status;
+  const isReady = status.status === 'ready';
+  const pending = database.pending_migrations.length;
+  const sign = (part: 'ok' | 'failing' | 'off') =>
+    ({ ok: text('● ', 'good'), failing: text('✗ ', 'bad'), off: text('○ ', 'faint') })[part];
+  return [
+    strip(
+      isReady ? text('● ready', 'good') : text('✗ not ready', 'bad'),
+      `  llmp ${status.version}, up ${span(nowMs - Date.parse(status.started_at))}`,
+      text(`  ${status.instance}`, 'faint'),
+    ),
+    ...missing.map((it) => strip(text(`! missing: ${it}`, 'bad'))),
+    ...degraded.map((it) => strip(text(`! degraded: ${it}`, 'warning'))),
+    fact('upstream', `p50 ${milliseconds(upstream.p50_ms)}, p95 ${milliseconds(upstream.p95_ms)}`, FACT_COLUMNS),
+    fact(
+      'database',
+      strip(
+        sign(database.status),
+        `${database.driver}, schema ${database.schema ?? 'none'}`,
+        pending > 0 && text(`, ${pending} pending`, 'warning'),
+      ),
+      FACT_COLUMNS,
+    ),
+    fact(
+      'events',
+      strip(
+        sign(bus.status),
+        bus.kind,
+        bus.kind !== 'off' && `, ${exact(bus.buffered)} waiting, `,
+        bus.kind !== 'off' && text(`${exact(bus.dropped)} dropped`, bus.dropped > 0 ? 'warning' : 'plain'),
+        bus.lag !== null && `, lag ${exact(bus.lag)}`,
+      ),
+      FACT_COLUMNS,
+    ),
+    fact(
+      'audit',
+      strip(
+        sign(audit.status),
+        `${exact(audit.records)} records, `,
+        text(`${exact(audit.failures)} failures`, audit.failures > 0 ? 'bad' : 'plain'),
+      ),
+      FACT_COLUMNS,
+    ),
+    fact('cache', cacheSaid(cache), FACT_COLUMNS),
+    fact('redis', strip(sign(redis), redis), FACT_COLUMNS),
+  ];
+}
+
+function cacheSaid({ backend, hit_ratio: ratio }: WireStatus['cache']): Strip {
+  if (backend === 'off') return strip(text('○ ', 'faint'), 'off');
+  return strip(text('● ', 'good'), `${backend}, ${ratio === null ? 'no requests yet' : `${percent(ratio)} hits`}`);
+}
+
+const BAR_COLUMNS = 40;
+
+function tokensPart({ tokens, projects }: WireStatus): Part {
+  const all = tokens ? Object.values(tokens).reduce((sum, each) => sum + each, 0) : null;
+  const ofProjects = projects ? `, projects ${exact(projects.active)} of ${exact(projects.all)} active` : '';
+  return {
+    title: all === null ? 'Tokens' : `Tokens ${exact(all)}${ofProjects}`,
+    least: TOKEN_STATES.length,
+    most: TOKEN_STATES.length,
+    rank: 2,
+    lines(columns) {
+      if (!tokens || all === null) return [strip(text('They could not be counted.', 'faint'))];
+      const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 24));
+      return TOKEN_STATES.map((state) => {
+        const mark = stateMark(state);
+        const share = all === 0 ? 0 : tokens[state] / all;
+        return strip(
+          fitted([mark], 14),
+          fitted(strip(exact(tokens[state])), 8, 'right'),
+          '  ',
+          bar(share, width, mark.role),
+        );
+      });
+    },
+  };
+}
+
+function trafficPart({ overview: { traffic } }: State, { requests }: WireStatus): Part {
+  const first = traffic[0]?.atMs;
+  const last = traffic.at(-1)?.atMs;
+  const most = Math.max(0, ...traffic.map(({ perSecond }) => perSecond));
+  return {
+    title: 'Traffic',
+    least: 2,
+    most: 8,
+    rank: 1,
+    lines: (columns, rows) => [
+      strip(
+        text(rate(requests.per_second), 'strong'),
+        ' requests/s  ',
+        text(`${rate(requests.errors_per_second)} errors/s`, requests.errors_per_second > 0 ? 'bad' : 'plain'),
+        `  ${exact(requests.in_flight)} in flight`,
+        columns >= 60 &&
+          first !== undefined &&
+          last !== undefined &&
+          text(`  at most ${rate(most)}/s in ${span(last - first)}`, 'faint'),
+      ),
+      ...brailleChart(
+        traffic.map(({ perSecond }) => perSecond),
+        columns,
+        rows - 1,
+        'accent',
+      ),
+    ],
+  };
+}
+
+function hoursPart({ overview: { usage }, nowMs }: State): Part {
+  return {
+    title: 'Last 24 hours',
+    least: 4,
+    most: 9,
+    rank: 3,
+    lines(columns, rows) {
+      if (!usage) return [strip(text('…', 'faint'))];
+      const hours = hoursOf(usage, nowMs);
+      return [totals(hours), ...hourChart(hours, columns, rows - 1)];
+    },
+  };
+}
+
+function dyingPart(state: State): Part {
+  const { dying } = state.overview;
+  return {
+    title: 'Dying next',
+    least: 2,
+    most: 8,
+    rank: 4,
+    lines: (_, rows) =>
+      dying.length === 0
+        ? [strip(text('No token is active.', 'faint'))]
+        : dying.slice(0, rows).map((token) => dyingLine(state, token)),
+  };
+}
+
+const SOON_MS = 3_600_000;
+
+function dyingLine(state: State, { id, name, project_id: projectId, expires_at: at, ...token }: WireToken): Strip {
+  const isSoon = Date.parse(at) - state.nowMs < SOON_MS;
+  const project = projectName(state, projectId) ?? shortId(projectId);
+  return strip(
+    fitted([text(relativeTime(at, { now: state.nowMs }), isSoon ? 'warning' : 'plain')], 8),
+    ' ',
+    text(shortId(id), 'faint'),
+    '  ',
+    fitted(strip(name ?? ''), 20),
+    '  ',
+    fitted(strip(project), 12),
+    '  ',
+    `${count(token.request_count)}/${token.max_requests === 0 ? '∞' : count(token.max_requests)}`,
+  );
+}

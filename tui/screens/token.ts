@@ -1,0 +1,151 @@
+/** One token looked at closely. */
+import { relativeTime, shortId } from '../../cli/views.js';
+import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
+import { commandLine } from '../keys/screens.js';
+import { bar, columnChart } from '../parts/charts.js';
+import { fact } from '../parts/facts.js';
+import { dateTime, exact, percent } from '../parts/figures.js';
+import { framed } from '../parts/frame.js';
+import type { Area } from '../parts/list.js';
+import { stateMark } from '../parts/state-mark.js';
+import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
+import { nameOf } from '../state/changing.js';
+import { projectName } from '../state/projects.js';
+import type { State, TokenState } from '../state/state.js';
+import { lately, LINES_ABOVE_AUDIT } from '../state/token.js';
+import { hourChart, hoursOf, totals } from './hours.js';
+import { waiting } from './tokens.js';
+
+export function tokenScreen(state: State, area: Area): Strip[] {
+  const { token: known } = state;
+  if (!known?.token) {
+    const words = known?.isGone ? 'There is no such token (any more).' : waiting(state);
+    return framed([[], strip(`   ${words}`)], area.columns, area.rows);
+  }
+  const { token } = known;
+  const lines = linesOf(state, known, token, area.columns - 4);
+  const shown = Math.max(1, area.rows - 2);
+  const top = Math.max(0, Math.min(known.top, lines.length - shown));
+  return framed(
+    lines.slice(top, top + shown).map((line) => strip(' ', cut(line, area.columns - 3))),
+    area.columns,
+    area.rows,
+    {
+      title: strip(text(nameOf(token), 'title'), known.isGone && text(' · gone', 'bad')),
+      scroll: { top, shown, of: lines.length },
+    },
+  );
+}
+
+const CHART_ROWS = 6;
+const NAME_COLUMNS = 9;
+
+function linesOf(state: State, known: TokenState, token: WireToken, columns: number): Strip[] {
+  const above = [
+    ...standing(state, known, token, columns),
+    [],
+    ...identity(state, token),
+    [],
+    ...used(state, known, columns),
+    [],
+    strip(text('Audit records', 'title'), text('  the newest first', 'faint')),
+  ];
+  // As many as the state counts on when it scrolls.
+  const fixed = Array.from({ length: LINES_ABOVE_AUDIT }, (_, row) => above[row] ?? []);
+  return [...fixed, ...records(state, known)];
+}
+
+const BAR_COLUMNS = 32;
+
+function standing(state: State, { isGone }: TokenState, token: WireToken, columns: number): Strip[] {
+  const { request_count: used, max_requests: most, cache_hit_count: hits } = token;
+  const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 46));
+  const share = most === 0 ? 0 : used / most;
+  const role = share >= 1 ? 'bad' : share >= 0.9 ? 'warning' : 'good';
+  const expires = relativeTime(token.expires_at, { now: state.nowMs });
+  return [
+    strip(
+      isGone ? text('✗ it is not there any more', 'bad') : stateMark(token.state),
+      `  ${token.state === 'expired' ? 'expired' : 'expires'} ${expires}`,
+      text(`  in ${projectName(state, token.project_id) ?? shortId(token.project_id)}`, 'faint'),
+    ),
+    [],
+    most === 0
+      ? fact('requests', strip(text(exact(used), 'strong'), ', as many as it likes'), NAME_COLUMNS)
+      : fact(
+          'requests',
+          strip(
+            bar(share, width, role),
+            text(`  ${exact(used)}`, 'strong'),
+            ` of ${exact(most)} (${percent(share)}), ${exact(Math.max(0, most - used))} left`,
+          ),
+          NAME_COLUMNS,
+        ),
+    fact('now', minute(state), NAME_COLUMNS),
+    fact('hits', used === 0 ? '–' : `${exact(hits)} answered from the cache (${percent(hits / used)})`, NAME_COLUMNS),
+  ];
+}
+
+const SLICES = 20;
+const MINUTE_MS = 60_000;
+
+/** The requests of the last minute, as they came. */
+function minute(state: State): Strip {
+  const recent = lately(state);
+  const slices = Array.from({ length: SLICES }, () => 0);
+  for (const atMs of recent) {
+    const at = SLICES - 1 - Math.floor(((state.nowMs - atMs) * SLICES) / MINUTE_MS);
+    slices[at] = (slices[at] ?? 0) + 1;
+  }
+  const [line = []] = columnChart(slices, 1, 'accent');
+  return strip(
+    text(exact(recent.length), 'strong'),
+    ` request${recent.length === 1 ? '' : 's'} in the last minute  `,
+    line,
+  );
+}
+
+function identity(state: State, token: WireToken): Strip[] {
+  const time = (timestamp: string | null) =>
+    timestamp === null
+      ? strip(text('never', 'faint'))
+      : strip(dateTime(timestamp), text(`  ${relativeTime(timestamp, { now: state.nowMs })}`, 'faint'));
+  const project = projectName(state, token.project_id);
+  return [
+    fact('id', token.id, NAME_COLUMNS),
+    fact('secret', token.obfuscated, NAME_COLUMNS),
+    fact('project', strip(project, project !== undefined && '  ', text(token.project_id, 'faint')), NAME_COLUMNS),
+    fact('expires', time(token.expires_at), NAME_COLUMNS),
+    fact('created', time(token.created_at), NAME_COLUMNS),
+    fact('last used', time(token.last_used_at), NAME_COLUMNS),
+    fact('command', strip(commandLine(state), text('  Y copies it', 'faint')), NAME_COLUMNS),
+  ];
+}
+
+function used(state: State, { usage }: TokenState, columns: number): Strip[] {
+  const title = text('Last 24 hours  ', 'title');
+  if (!usage) return [strip(title, text('…', 'faint')), ...Array.from({ length: CHART_ROWS + 1 }, () => [])];
+  const hours = hoursOf(usage, state.nowMs);
+  return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
+}
+
+function records({ nowMs }: State, { audit }: TokenState): Strip[] {
+  if (!audit) return [strip(text('…', 'faint'))];
+  if (audit.length === 0) return [strip(text('There are none.', 'faint'))];
+  return audit.map((record) => recordLine(record, nowMs));
+}
+
+function recordLine({ time, action, actor, outcome, client_ip: ip, reason }: WireAuditRecord, now: number): Strip {
+  return strip(
+    dateTime(time),
+    fitted([text(`  ${relativeTime(time, { now })}`, 'faint')], 11),
+    ' ',
+    fitted(strip(action), 17),
+    ' ',
+    fitted([text(outcome, outcome === 'success' ? 'plain' : outcome === 'denied' ? 'warning' : 'bad')], 8),
+    ' ',
+    fitted(strip(actor), 10),
+    ip !== null && ` ${ip}`,
+    reason !== null && text(`  “${reason}”`, 'accent'),
+  );
+}
