@@ -218,6 +218,51 @@ describe('a terminal that was taken over', () => {
     });
   });
 
+  describe('when it is lent', () => {
+    it('is as before for as long as the work takes, hears nothing, and is taken over again', async () => {
+      const heard: Input[] = [];
+      terminal.onInput((input) => heard.push(input));
+      await shown(text('frame'));
+      const answer = await terminal.lend(async () => {
+        expect(io.take()).to.match(LEAVE);
+        expect(io.stdin.isRaw).to.equal(false);
+        terminal.render(text('news'));
+        io.stdin.resume(); // As whoever asks a question does.
+        io.stdin.write('answer');
+        io.stderr.write('a question');
+        await io.passes(100);
+        expect(io.stderr.text).to.equal('a question');
+        expect(io.take(), 'meanwhile').to.equal('');
+        return 'answer';
+      });
+      expect(answer).to.equal('answer');
+      await io.passes(40);
+      expect(io.take()).to.match(/^\x1b\[\?1049h.*news/s); // eslint-disable-line no-control-regex
+      expect(heard).to.deep.equal([]);
+      io.stdin.write('j');
+      await io.passes();
+      expect(heard).to.deep.equal([{ kind: 'key', key: 'j' }]);
+    });
+
+    it('is taken over again though the work failed, and tells why', async () => {
+      const failing = terminal.lend(() => Promise.reject(new Error('no answer')));
+      expect(await failing.catch((error: unknown) => String(error))).to.equal('Error: no answer');
+      await io.passes(40);
+      expect(io.stdin.isRaw).to.equal(true);
+    });
+
+    it('and ended meanwhile, is left alone', async () => {
+      await terminal.lend(() => {
+        io.process.emit('SIGTERM');
+        io.take();
+        return Promise.resolve();
+      });
+      await io.passes(100);
+      expect(await terminal.ended).to.equal(143);
+      expect(io.take()).to.equal('');
+    });
+  });
+
   describe('when it is suspended', () => {
     it('gives the terminal back first, stops the whole job, and takes it over when continued', async () => {
       await shown(text('frame'));
