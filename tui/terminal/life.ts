@@ -147,6 +147,7 @@ export class Life {
     // Off and on, since the shell may have changed it without our knowing.
     io.stdin.setRawMode?.(false);
     io.stdin.setRawMode?.(true);
+    if (this.#state === 'ended') return; // The terminal is gone, as it turned out.
     io.stdin.resume();
     io.setBlocking(false);
     this.#strays.catch();

@@ -80,8 +80,9 @@ export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): P
       mounted.show(shown, size());
     });
   };
-  const read = (bytes: Uint8Array) => {
-    if (!life.isLent) keys.push(bytes);
+  const read = (bytes: Uint8Array | string) => {
+    // Text, once somebody whom it was lent to wanted it that way.
+    if (!life.isLent) keys.push(Buffer.from(bytes as string));
   };
   const resized = () => {
     frames.redraw();

@@ -227,7 +227,7 @@ describe('a terminal that was taken over', () => {
         expect(io.take()).to.match(LEAVE);
         expect(io.stdin.isRaw).to.equal(false);
         terminal.render(text('news'));
-        io.stdin.resume(); // As whoever asks a question does.
+        io.stdin.setEncoding('utf8').resume(); // As whoever asks a question may.
         io.stdin.write('answer');
         io.stderr.write('a question');
         await io.passes(100);
@@ -308,6 +308,19 @@ describe('a terminal that was taken over', () => {
       io.process.emit('SIGCONT');
       await io.passes(40);
       expect(io.take()).to.match(/^\x1b\[\?1049h.*frame/s); // eslint-disable-line no-control-regex
+    });
+
+    it('ends when it turns out on the way back that nobody is there any more', async () => {
+      terminal.suspend();
+      io.take();
+      io.stdin.setRawMode = () => {
+        io.stdin.emit('error', Object.assign(new Error('setRawMode EIO'), { code: 'EIO' }));
+        return io.stdin;
+      };
+      io.process.emit('SIGCONT');
+      expect(await terminal.ended).to.equal(129);
+      await io.passes(1_000);
+      expect(io.take()).to.equal('');
     });
 
     it('and ended while it is stopped, leaves the terminal alone', async () => {
