@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { exampleFile, manualPage, withSettingsTable } from './documents.js';
+import { shippedFiles } from './systemd/shipped.js';
 
 // The compiled file stands two folders below.
 const ROOT = join(import.meta.dirname, '../..');
@@ -10,6 +11,7 @@ const documents = {
   'README.md': withSettingsTable(readFileSync(join(ROOT, 'README.md'), 'utf8')),
   'config/llmp.env.example': exampleFile(),
   'man/llmp.env.5': manualPage(),
+  ...Object.fromEntries([...shippedFiles()].map(([name, text]) => [`config/systemd/${name}`, text])),
 };
 
 for (const [name, text] of Object.entries(documents)) {

@@ -1,5 +1,6 @@
 /** The unit of systemd that `llmp init` writes for its env file. */
 import { createHash } from 'node:crypto';
+import { sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
 
 export interface UnitOptions {
   /** Absolute paths of node and of llmp's script. */
@@ -18,7 +19,8 @@ export const LOGS_FOLDER = '/var/log/llmp';
 
 /**
  * It runs as a user that systemd makes up, who can read none of these files: systemd hands them over as credentials, of which the
- * daemon is told by the environment, which comes before the env file. They are as they were at the start: a change takes a restart.
+ * daemon is told by the environment, which comes before the env file. They are as they were at the start: a change takes a restart, and a
+ * reload only opens the audit files anew.
  */
 function textOf({ command, envFile, files, needsLowPort }: UnitOptions): string {
   const credentials = [...files].map(([name, path]) => ({
@@ -26,56 +28,25 @@ function textOf({ command, envFile, files, needsLowPort }: UnitOptions): string 
     path,
     credential: name.toLowerCase().replaceAll('_', '-'),
   }));
-  const capabilities = needsLowPort ? 'CAP_NET_BIND_SERVICE' : '';
   const inHome = command.some((path) => /^\/(?:home|root)\//.test(path));
   return `[Unit]
 Description=llmp, a token-gated reverse proxy for language-model APIs
-Documentation=man:llmp(7) man:llmp.env(5)
+Documentation=man:llmp-daemon(8) man:llmp.env(5)
 Wants=network-online.target
 After=network-online.target
-
+${START_LIMIT}
 [Service]
-Type=exec
 ExecStart=${word(command[0])} -- ${word(command[1])} daemon --env-file %d/llmp.env
 LoadCredential=llmp.env:${specifiersEscaped(envFile)}
-${credentials.map(({ name, path, credential }) => `LoadCredential=${credential}:${specifiersEscaped(path)}\nEnvironment=${name}_FILE=%d/${credential}\n`).join('')}Restart=on-failure
-RestartPreventExitStatus=78
-TimeoutStopSec=90
-LimitNOFILE=65536
-LimitCORE=0
-UMask=0077
-
+${credentials.map(({ name, path, credential }) => `LoadCredential=${credential}:${specifiersEscaped(path)}\nEnvironment=${name}_FILE=%d/${credential}\n`).join('')}ExecReload=/bin/kill -HUP $MAINPID
+${SUPERVISION}
 DynamicUser=yes
 StateDirectory=llmp
 StateDirectoryMode=0700
 LogsDirectory=llmp
 LogsDirectoryMode=0700
 RuntimeDirectory=llmp
-CapabilityBoundingSet=${capabilities}
-AmbientCapabilities=${capabilities}
-NoNewPrivileges=yes
-PrivateDevices=yes
-PrivateTmp=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHome=${inHome ? 'read-only' : 'yes'}
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProtectSystem=strict
-LockPersonality=yes
-RemoveIPC=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallErrorNumber=EPERM
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
-
+${sandbox({ needsLowPort, protectHome: inHome ? 'read-only' : 'yes' })}
 [Install]
 WantedBy=multi-user.target
 `;

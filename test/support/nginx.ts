@@ -37,8 +37,8 @@ export class Nginx {
 
   async #begin([one, other]: readonly [string, string]): Promise<void> {
     const others: [from: string, to: string][] = [
-      ['server unix:/run/llmp/1.sock ', `server unix:${one} `],
-      ['server unix:/run/llmp/2.sock ', `server unix:${other} `],
+      ['server unix:/run/llmp-1/llmp.sock ', `server unix:${one} `],
+      ['server unix:/run/llmp-2/llmp.sock ', `server unix:${other} `],
       ['listen 80;', `listen 127.0.0.1:${this.port};`],
     ];
     let example = readFileSync(EXAMPLE, 'utf8');

@@ -1,0 +1,128 @@
+import { expect } from 'chai';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { LLMP, shippedFiles } from '../../config/systemd/shipped.js';
+import { unitText } from '../../config/systemd/unit.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { ask, WITHOUT_SYSTEMD } from './analyze.js';
+
+const FOLDER = resolve(import.meta.dirname, '../../../config/systemd');
+const isUnit = (name: string) => name.endsWith('.service');
+
+/** All units there are, as files whose commands exist. @returns their paths by what they are. */
+function unitsIn(dir: string): Map<string, string> {
+  const llmp = join(dir, 'llmp');
+  writeFileSync(llmp, '#!/bin/sh\n');
+  chmodSync(llmp, 0o755);
+  const made = (needsLowPort: boolean) =>
+    unitText({ command: [process.execPath, llmp], envFile: '/etc/llmp.env', files: new Map(), needsLowPort });
+  const texts = new Map([
+    ...[...shippedFiles()].filter(([name]) => isUnit(name)),
+    ['init.service', made(false)],
+    ['init-at-a-low-port.service', made(true)],
+  ]);
+  return new Map(
+    [...texts].map(([name, text]) => {
+      const path = join(dir, name);
+      writeFileSync(path, text.replaceAll(LLMP, llmp));
+      return [name, path];
+    }),
+  );
+}
+
+describe('what comes with the package for systemd', () => {
+  it('is what `npm run docs` writes', () => {
+    for (const [name, text] of shippedFiles()) expect(readFileSync(join(FOLDER, name), 'utf8'), name).to.equal(text);
+  });
+
+  it('is in the package', () => {
+    const { files } = JSON.parse(readFileSync(resolve(FOLDER, '../../package.json'), 'utf8')) as { files: string[] };
+    expect(files).to.include('config/systemd/llmp*');
+    for (const name of shippedFiles().keys()) expect(name).to.match(/^llmp/);
+  });
+
+  it('gives each instance settings and folders of its own', () => {
+    const instance = shippedFiles().get('llmp@.service') ?? '';
+    expect(instance).to.contain('--env-file /etc/llmp/llmp-%i.env\n');
+    for (const folder of ['State', 'Logs', 'Runtime']) expect(instance).to.contain(`${folder}Directory=llmp-%i\n`);
+  });
+
+  it('hands the dispatcher neither the management token nor the key of the database', () => {
+    const dispatcher = shippedFiles().get('llmp-dispatcher.service') ?? '';
+    expect(dispatcher).not.to.match(/management-token|encryption-key|database-url/);
+    expect(dispatcher).to.contain('User=llmp-dispatcher\n');
+  });
+});
+
+describe(`R08 a unit of llmp${WITHOUT_SYSTEMD}`, function () {
+  this.timeout(60_000);
+  let units: Map<string, string>;
+  before(function () {
+    if (WITHOUT_SYSTEMD) this.skip();
+    units = unitsIn(temporaryFolder());
+  });
+
+  for (const name of ['llmp.service', 'llmp@.service', 'llmp-dispatcher.service', 'init.service']) {
+    it(`R08 ${name} is sound to systemd`, () => {
+      const path = units.get(name) ?? '';
+      // A template is read as one of its instances.
+      const verified = ask('systemd-analyze', 'verify', '--man=no', path.replace('@.', '@1.'));
+      expect(verified).to.deep.equal({ status: 0, said: '' });
+    });
+  }
+
+  for (const name of [
+    'llmp.service',
+    'llmp@.service',
+    'llmp-dispatcher.service',
+    'init.service',
+    'init-at-a-low-port.service',
+  ]) {
+    it(`R08 ${name} is exposed by 2.0 at most`, () => {
+      const path = units.get(name) ?? '';
+      const { status, said } = ask(
+        'systemd-analyze',
+        'security',
+        '--offline=true',
+        '--threshold=20',
+        '--no-pager',
+        path,
+      );
+      expect(status, said).to.equal(0);
+    });
+
+    it(`R08 ${name} shuts what can be shut, and leaves V8 its machine code`, () => {
+      const lines = readFileSync(units.get(name) ?? '', 'utf8').split('\n');
+      expect(lines).to.include.members([
+        'NoNewPrivileges=yes',
+        'ProtectSystem=strict',
+        'PrivateTmp=yes',
+        'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX',
+        'SystemCallFilter=@system-service',
+        'LimitCORE=0',
+        'UMask=0077',
+        `CapabilityBoundingSet=${name.includes('low-port') ? 'CAP_NET_BIND_SERVICE' : ''}`,
+      ]);
+      expect(lines.join('\n'))
+        .to.match(/^ProtectHome=/m)
+        .and.not.to.match(/^MemoryDenyWriteExecute=/m);
+    });
+  }
+});
+
+describe(`the user and the folders of the units${WITHOUT_SYSTEMD}`, () => {
+  let root: string;
+  before(function () {
+    if (WITHOUT_SYSTEMD) this.skip();
+    root = temporaryFolder();
+    mkdirSync(join(root, 'etc'));
+  });
+
+  it('are made by systemd-sysusers', () => {
+    const { status, said } = ask('systemd-sysusers', `--root=${root}`, '--dry-run', join(FOLDER, 'llmp.sysusers'));
+    expect(status, said).to.equal(0);
+    expect(said)
+      .to.match(/user 'llmp'/)
+      .and.to.match(/user 'llmp-dispatcher'/);
+  });
+});
