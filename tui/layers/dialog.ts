@@ -13,7 +13,7 @@ const COLUMNS = 66;
 const FIELD_COLUMNS = 40;
 
 export function dialogPanel(state: State, dialog: Dialog, columns: number): Panel {
-  const room = Math.min(columns - 4, Math.max(COLUMNS, ...dialog.items.map(widthOfItem)));
+  const room = Math.min(columns - 4, Math.max(COLUMNS, ...dialog.items.map(widthOfItem), widthOfFields(dialog)));
   const parts = [
     itemLines(dialog, room),
     noteLines(dialog, room),
@@ -24,6 +24,15 @@ export function dialogPanel(state: State, dialog: Dialog, columns: number): Pane
   const lines = parts.filter((part) => part.length > 0).flatMap((part, at) => (at === 0 ? part : [[], ...part]));
   return { title: strip(text(dialog.title, 'title')), lines, columns: room };
 }
+
+/** With their hints. */
+function widthOfFields(dialog: Dialog): number {
+  const fields = shownFields(dialog);
+  const label = labelWidth(fields);
+  return Math.max(0, ...fields.map(({ width = FIELD_COLUMNS, hint = '' }) => label + width + 10 + text(hint).width));
+}
+
+const labelWidth = (fields: readonly Field[]) => Math.max(0, ...fields.map((field) => text(field.label).width + 1));
 
 const widthOfItem = ({ cells }: DialogItem) => cells.reduce((sum, cell) => sum + text(cell).width + 2, 4);
 
@@ -51,7 +60,7 @@ function noteLines({ notes }: Dialog, room: number): Strip[] {
 
 function fieldLines(dialog: Dialog, room: number): Strip[] {
   const fields = shownFields(dialog);
-  const label = Math.max(0, ...fields.map((field) => text(field.label).width + 1));
+  const label = labelWidth(fields);
   return fields.map((field, at) => fieldLine(field, at === dialog.focus, label, room));
 }
 
@@ -60,8 +69,10 @@ function fieldLine(field: Field, hasFocus: boolean, label: number, room: number)
   const head = strip(text(hasFocus ? '>' : ' ', 'accent'), ' ', name, ' '.repeat(label - name.width + 1));
   const left = room - widthOf(head);
   const value = field.choices ? choice(field, hasFocus, left) : input(field, hasFocus, left);
-  const hint = field.hint === undefined || left - widthOf(value) < 10 ? [] : strip(text(`  ${field.hint}`, 'faint'));
-  return cut(strip(head, value, hint), room);
+  const hint = strip(text(`  ${field.hint ?? ''}`, 'faint'));
+  // Half a hint is none.
+  const fits = field.hint !== undefined && widthOf(value) + widthOf(hint) <= left;
+  return cut(strip(head, value, fits && hint), room);
 }
 
 function choice({ choices = [], line }: Field, hasFocus: boolean, room: number): Strip {

@@ -2,14 +2,16 @@
 
 /** `4,211`, and from 100,000 on `123k`, `1.23M`: at most six characters. */
 export function count(value: number): string {
-  if (value < 100_000) return value.toLocaleString('en');
+  if (value < 100_000) return exact(value);
   if (value < 1_000_000) return `${Math.floor(value / 1_000)}k`;
   return value < 1e9 ? `${short(value / 1e6)}M` : `${short(value / 1e9)}G`;
 }
 
 const short = (value: number) => (value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0));
 
-export const exact = (value: number) => value.toLocaleString('en');
+const grouped = new Intl.NumberFormat('en');
+
+export const exact = (value: number) => grouped.format(value);
 
 export function rate(perSecond: number): string {
   return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
@@ -25,7 +27,7 @@ export function bytes(value: number): string {
 /** @param value null where there was nothing to measure. */
 export function milliseconds(value: number | null): string {
   if (value === null) return '–';
-  return value < 10_000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`;
+  return value < 10_000 ? `${exact(Math.round(value))} ms` : `${(value / 1000).toFixed(1)} s`;
 }
 
 export const percent = (share: number) => `${Math.round(share * 100)}%`;

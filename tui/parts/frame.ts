@@ -18,6 +18,8 @@ export interface Scroll {
   of: number;
   /** Lines above those that scroll, such as the titles of columns. */
   fixed?: number;
+  /** How many lines scroll, where there are others below them. */
+  rows?: number;
 }
 
 /** Exactly `rows` lines of `columns` columns; what does not fit inside is cut off. */
@@ -52,7 +54,7 @@ const rule = (columns: number, role: Role) => text('─'.repeat(Math.max(0, colu
 function edge(row: number, rows: number, { scroll, role = 'faint' }: Framed) {
   if (!scroll || scroll.of <= scroll.shown) return text('│', role);
   const at = row - (scroll.fixed ?? 0);
-  const length = rows - (scroll.fixed ?? 0);
+  const length = scroll.rows ?? rows - (scroll.fixed ?? 0);
   const size = Math.max(1, Math.round((length * scroll.shown) / scroll.of));
   const most = Math.max(1, scroll.of - scroll.shown);
   const start = Math.round(((length - size) * Math.min(scroll.top, most)) / most);

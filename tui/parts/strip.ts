@@ -32,9 +32,19 @@ const spelt = (character: string) => `\\u{${(character.codePointAt(0) ?? 0).toSt
 /** @param words from anywhere: what could drive the terminal is made visible. */
 export function text(words: string, role: Role = 'plain'): Piece {
   if (isPlainAscii(words)) return { text: words, role, width: words.length };
-  const shown = seen(words);
-  return { text: shown, role, width: stringWidth(shown) };
+  let known = measured.get(words);
+  if (!known) {
+    const shown = seen(words);
+    known = { text: shown, width: stringWidth(shown) };
+    if (measured.size >= MOST_MEASURED) measured.clear();
+    measured.set(words, known);
+  }
+  return { ...known, role };
 }
+
+/** Signs, frames and names come again and again, and to look at each of their characters is what costs. */
+const measured = new Map<string, Pick<Piece, 'text' | 'width'>>();
+const MOST_MEASURED = 2_000;
 
 export const blank = (columns: number): Piece => text(' '.repeat(Math.max(0, columns)));
 

@@ -33,7 +33,7 @@ export function fed<T extends { id: string }>(state: State, list: Fed<T>, area: 
   const inside = [head, ...(items.length === 0 ? empty : lines)];
   return framed([...inside, ...open(list, inside.length, rows, area)], area.columns, area.rows, {
     foot: foot(feed),
-    scroll: { top: from, shown: rows, of: feed.items.length, fixed: 1 },
+    scroll: { top: from, shown: rows, of: feed.items.length, fixed: 1, rows },
   });
 }
 

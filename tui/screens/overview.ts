@@ -201,7 +201,7 @@ function hoursPart({ overview: { usage }, nowMs }: State): Part {
     title: 'Last 24 hours',
     least: 4,
     most: 9,
-    rank: 3,
+    rank: 4,
     lines(columns, rows) {
       if (!usage) return [strip(text('…', 'faint'))];
       const hours = hoursOf(usage, nowMs);
@@ -216,7 +216,7 @@ function dyingPart(state: State): Part {
     title: 'Dying next',
     least: 2,
     most: 8,
-    rank: 4,
+    rank: 3,
     lines: (_, rows) =>
       dying.length === 0
         ? [strip(text('No token is active.', 'faint'))]

@@ -30,6 +30,7 @@ export function frameLines(state: State): string[] {
     debug: true,
     exitOnCtrlC: false,
     patchConsole: false,
+    isScreenReaderEnabled: true,
   });
   const { frame } = screen;
   instance.unmount();

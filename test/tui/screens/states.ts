@@ -1,8 +1,17 @@
 /** States as they come to be: by the reducer, from answers as the daemon gives them. */
-import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
+import type {
+  WireAuditRecord,
+  WireCache,
+  WireEvent,
+  WireProject,
+  WireRequestEvent,
+  WireStatus,
+  WireToken,
+  WireUsageLine,
+} from '../../../daemon/api/contract.js';
 import * as press from '../../../tui/keys/press.js';
 import { begin } from '../../../tui/state/beginning.js';
-import type { Action, Effect, Place } from '../../../tui/state/exchange.js';
+import type { Action, ContextShown, Failure, Place, Question } from '../../../tui/state/exchange.js';
 import type { Look, State, Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
 
@@ -28,48 +37,193 @@ export interface Setting {
   place?: Partial<Place>;
   tokens?: readonly WireToken[];
   projects?: readonly WireProject[];
+  /** Null: nobody answers. */
+  status?: WireStatus | null;
+  usage?: readonly WireUsageLine[];
+  audit?: readonly WireAuditRecord[];
+  events?: readonly WireEvent[];
+  cache?: WireCache;
+  contexts?: readonly ContextShown[];
 }
 
 export const UNICODE: Look = { ascii: false, hasColor: true, isStill: false };
 
-export function act(state: State, action: Action, atMs = state.nowMs): State {
-  const [next, ...effects] = update(state, { ...action, atMs }, press);
-  return answeredAll(next, effects);
-}
+const UNREACHABLE: Failure = {
+  kind: 'unreachable',
+  status: null,
+  code: 'ECONNREFUSED',
+  message: 'ECONNREFUSED 127.0.0.1:8080',
+  retryAfterMs: null,
+};
 
-export const pressed = (state: State, ...keys: string[]): State =>
-  keys.reduce((now, key) => act(now, { on: 'key', key }), state);
+/** A terminal UI with a daemon that answers at once what `setting` says. */
+export class Scene {
+  state: State;
 
-let answers: Setting = {};
+  constructor(readonly setting: Setting = {}) {
+    const { columns = 100, rows = 24, tab = 'tokens', look = {}, place = {} } = setting;
+    this.state = begin({
+      size: { columns, rows },
+      look: { ...UNICODE, ...look },
+      place: { ...PLACE, ...place },
+      nowMs: NOW_MS,
+      tab,
+      refreshMs: 2_000,
+    });
+    this.act({ on: 'began' });
+    this.act({ on: 'streamed', streamed: (setting.events ?? []).map((item) => ({ of: 'events', item })) });
+  }
 
-/** What is asked is answered at once, as far as `setting` says with what. */
-function answeredAll(state: State, effects: readonly Effect[]): State {
-  const asked = effects.flatMap((effect) => (effect.do === 'ask' ? [effect.question] : []));
-  return asked.reduce((now, question): State => {
-    const { tokens = [], projects = [] } = answers;
-    if (question.of === 'tokens') {
-      const total = tokens.length;
-      return act(now, { on: 'answered', question, answer: { items: [...tokens], next: null, total } });
+  act(action: Action, atMs = this.state.nowMs): this {
+    const [next, ...effects] = update(this.state, { ...action, atMs }, press);
+    this.state = next;
+    for (const effect of effects) if (effect.do === 'ask') this.#answer(effect.question);
+    return this;
+  }
+
+  press(...keys: string[]): this {
+    for (const key of keys) this.act({ on: 'key', key });
+    return this;
+  }
+
+  /** The daemon is gone, and noticed to be. */
+  lose(failure: Partial<Failure> = {}): this {
+    return this.act({ on: 'failed', question: { of: 'status' }, failure: { ...UNREACHABLE, ...failure } });
+  }
+
+  /** Time passes, and nothing is asked. */
+  wait(ms: number): this {
+    return this.act({ on: 'woke', name: 'second' }, this.state.nowMs + ms);
+  }
+
+  #answer(question: Question): void {
+    const { tokens = [], projects = [], status = STATUS, usage = [], audit = [], cache = CACHE } = this.setting;
+    if (status === null) {
+      this.lose();
+      return;
     }
-    if (question.of === 'projects') return act(now, { on: 'answered', question, answer: projects });
-    return now;
-  }, state);
+    const page = <T>(items: readonly T[]) => ({ items: [...items], next: null, total: items.length });
+    const ofToken = <T extends { token_id?: string | null | undefined }>(items: readonly T[], id: string) =>
+      items.filter(({ token_id }) => token_id === id);
+    switch (question.of) {
+      case 'status':
+        this.act({ on: 'answered', question, answer: status });
+        break;
+      case 'tokens':
+      case 'dying':
+        this.act({ on: 'answered', question, answer: page(tokens) } as Action);
+        break;
+      case 'token': {
+        const found = tokens.find(({ id }) => id === question.id);
+        if (found) this.act({ on: 'answered', question, answer: found });
+        break;
+      }
+      case 'projects':
+        this.act({ on: 'answered', question, answer: projects });
+        break;
+      case 'usage':
+        this.act({ on: 'answered', question, answer: usage });
+        break;
+      case 'audit':
+        this.act({ on: 'answered', question, answer: page([...audit].reverse()) });
+        break;
+      case 'tokenAudit':
+        this.act({ on: 'answered', question, answer: page(ofToken([...audit].reverse(), question.id)) });
+        break;
+      case 'cache':
+        this.act({ on: 'answered', question, answer: cache });
+        break;
+      case 'purgeable':
+        this.act({ on: 'answered', question, answer: 12 });
+        break;
+      case 'contexts':
+        this.act({ on: 'answered', question, answer: this.setting.contexts ?? [] });
+        break;
+      case 'everyToken':
+        this.act({ on: 'answered', question, answer: tokens });
+    }
+  }
 }
 
-/** Begun, with all that it asked for answered. */
-export function stateWith(setting: Setting = {}): State {
-  answers = setting;
-  const { columns = 100, rows = 24, tab = 'tokens', look = {}, place = {} } = setting;
-  const state = begin({
-    size: { columns, rows },
-    look: { ...UNICODE, ...look },
-    place: { ...PLACE, ...place },
-    nowMs: NOW_MS,
-    tab,
-    refreshMs: 2_000,
-  });
-  return act(state, { on: 'began' });
-}
+export const STATUS: WireStatus = {
+  status: 'ready',
+  missing: [],
+  degraded: [],
+  version: '0.1.0',
+  instance: 'web-1',
+  started_at: at(-60 * 52),
+  uptime_s: 52 * 3600,
+  database: { driver: 'sqlite', status: 'ok', schema: '0005-several-instances', pending_migrations: [] },
+  redis: 'off',
+  event_bus: { kind: 'in-memory', status: 'ok', buffered: 0, published: 48_112, dropped: 0, lag: null },
+  audit: { status: 'ok', records: 1_204, failures: 0 },
+  projects: { active: 11, all: 12 },
+  tokens: { active: 3_811, expired: 214, revoked: 96, rate_limited: 61, project_inactive: 31 },
+  counted_at: at(0),
+  requests: { in_flight: 3, per_second: 14.2, errors_per_second: 0 },
+  cache: { backend: 'memory', hit_ratio: 0.62 },
+  upstream: { p50_ms: 412, p95_ms: 1_890 },
+};
+
+export const CACHE: WireCache = { backend: 'memory', entries: 1_204, bytes: 18_874_368, hits: 2_610, misses: 1_601 };
+
+/** The hour that ends so many hours before the one that runs. */
+export const usageLine = (hoursAgo: number, requests: number, fields: Partial<WireUsageLine> = {}): WireUsageLine => ({
+  hour: new Date(Math.floor(NOW_MS / 3_600_000) * 3_600_000 - hoursAgo * 3_600_000).toISOString(),
+  requests,
+  hits: Math.floor(requests / 2),
+  refused: 0,
+  errors: 0,
+  prompt_tokens: requests * 410,
+  completion_tokens: requests * 120,
+  ...fields,
+});
+
+export const record = (number: number, fields: Partial<WireAuditRecord> = {}): WireAuditRecord => ({
+  id: `0197${String(number).padStart(8, '0')}-7000-8000-000000000000`.slice(0, 36),
+  time: at(-400 + number),
+  action: 'token.revoke',
+  actor: 'cli',
+  outcome: 'success',
+  project_id: null,
+  token_id: null,
+  obfuscated: null,
+  request_id: `req-${number}`,
+  client_ip: '10.1.2.3',
+  reason: null,
+  count: null,
+  details: null,
+  ...fields,
+});
+
+export const request = (number: number, fields: Partial<WireRequestEvent> = {}): WireRequestEvent => ({
+  schema: 1,
+  id: `01970000-0000-7000-8000-${String(number).padStart(12, '0')}`,
+  time: at(-1 + number / 60),
+  instance: 'web-1',
+  project_id: null,
+  token_id: null,
+  kind: 'request.completed',
+  request_id: `req-${number}`,
+  method: 'POST',
+  path: '/v1/chat/completions',
+  status: 200,
+  code: null,
+  upstream_request_id: null,
+  outcome: 'ok',
+  cache: 'miss',
+  duration_ms: 812,
+  upstream_ms: 805,
+  first_byte_ms: 240,
+  bytes_in: 1_204,
+  bytes_out: 9_310,
+  streamed: true,
+  model: 'gpt-4o-mini',
+  usage: { prompt_tokens: 412, completion_tokens: 96, total_tokens: 508, source: 'provider' },
+  request_body: null,
+  response_body: null,
+  ...fields,
+});
 
 export const project = (number: number, fields: Partial<WireProject> = {}): WireProject => ({
   id: `b0a1c2d3-0000-4000-8000-${String(number).padStart(12, '0')}`,

@@ -1,4 +1,5 @@
-import { Box, Text } from 'ink';
+import { Text } from 'ink';
+import stringWidth from 'string-width';
 import type { Capabilities } from '../../../tui/terminal/capabilities.js';
 import type { Size } from '../../../tui/terminal/io.js';
 import { SECRET } from './program-secret.js';
@@ -12,25 +13,38 @@ export interface ScreenProps {
 }
 
 /** As tall and as wide as the terminal, a mark in each corner, so that scrolling or a cut line shows. */
-function Screen({ size, heard, resizes, ticks, capabilities }: ScreenProps) {
+function Screen({ size: { columns, rows }, heard, resizes, ticks, capabilities }: ScreenProps) {
   const { colours, hasSymbols, isUtf8, hasMotion } = capabilities;
+  const [corners, edge, side] = hasSymbols ? ['╭╮╰╯', '─', '│'] : ['++++', '-', '|'];
+  const [topLeft, topRight, bottomLeft, bottomRight] = Array.from(corners ?? '');
+  const rule = edge.repeat(Math.max(0, columns - 2));
+  const inside = [
+    `size ${columns}x${rows} resizes ${resizes} ticks ${ticks}`,
+    `colours ${colours} symbols ${hasSymbols} utf8 ${isUtf8} motion ${hasMotion} ż日本語`,
+    `inputs ${heard.length}`,
+    ...heard.slice(-Math.max(1, rows - 6)).map((text) => `heard ${text}`),
+  ];
+  const body = Array.from({ length: Math.max(0, rows - 3) }, (_, row) => inside[row] ?? '');
   return (
-    <Box flexDirection="column" height={size.rows} width={size.columns} borderStyle={hasSymbols ? 'round' : 'classic'}>
-      <Text color="red" bold>
-        size {size.columns}x{size.rows} resizes {resizes} ticks {ticks}
-      </Text>
-      <Text wrap="truncate">
-        colours {colours} symbols {String(hasSymbols)} utf8 {String(isUtf8)} motion {String(hasMotion)} ż日本語
-      </Text>
-      <Text>inputs {heard.length}</Text>
-      <Box flexGrow={1} flexDirection="column" overflow="hidden">
-        {heard.slice(-Math.max(1, size.rows - 6)).map((text, index) => (
-          <Text key={index}>heard {text}</Text>
-        ))}
-      </Box>
-      <Text wrap="truncate">last line</Text>
-    </Box>
+    <>
+      <Text>{`${topLeft}${rule}${topRight}`}</Text>
+      {[...body, 'last line'].map((line, row) => (
+        <Text key={row}>
+          {side}
+          <Text color="red" bold={row === 0}>
+            {fitted(line, columns - 2)}
+          </Text>
+          {side}
+        </Text>
+      ))}
+      <Text>{`${bottomLeft}${rule}${bottomRight}`}</Text>
+    </>
   );
+}
+
+function fitted(line: string, columns: number): string {
+  const space = columns - stringWidth(line);
+  return space >= 0 ? line + ' '.repeat(space) : line.slice(0, Math.max(0, columns));
 }
 
 function Broken(): never {
