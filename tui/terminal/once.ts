@@ -14,7 +14,8 @@ export function textOf(element: ReactNode, size: Size, isUtf8: boolean): string 
   const errors: unknown[] = [];
   const mounted = mount(frames, (error) => errors.push(error));
   mounted.show(element, size);
-  const lines = frames.last.split('\n').slice(0, size.rows);
+  const frame = frames.last.split('\n');
+  const lines = Array.from({ length: size.rows }, (_, row) => frame[row] ?? '');
   mounted.unmount();
   if (errors.length > 0) throw errors[0] as Error;
   return lines.map((line) => fitLine(line, size.columns, isUtf8).trimEnd()).join('\n');

@@ -22,7 +22,7 @@ function Screen({ size: { columns, rows }, heard, resizes, ticks, capabilities }
     `size ${columns}x${rows} resizes ${resizes} ticks ${ticks}`,
     `colours ${colours} symbols ${hasSymbols} utf8 ${isUtf8} motion ${hasMotion} ż日本語`,
     `inputs ${heard.length}`,
-    ...heard.slice(-Math.max(1, rows - 6)).map((text) => `heard ${text}`),
+    ...heard.flatMap((text) => `heard ${text}`.split('\n')).slice(-Math.max(1, rows - 6)),
   ];
   const body = Array.from({ length: Math.max(0, rows - 3) }, (_, row) => inside[row] ?? '');
   return (
