@@ -28,6 +28,7 @@ import { scalePostgres } from './profiles/scale-postgres.js';
 import { startup } from './profiles/startup.js';
 import { streams } from './profiles/streams.js';
 import { throughput } from './profiles/throughput.js';
+import { tui } from './profiles/tui.js';
 import { usage } from './profiles/usage.js';
 import type { Profile } from './run.js';
 
@@ -46,6 +47,7 @@ const PROFILES: Record<string, Profile> = {
   audit,
   propagation,
   'scale-postgres': scalePostgres,
+  tui,
 };
 
 async function main(processes: Processes): Promise<void> {

@@ -110,8 +110,8 @@ export class Stage {
   /** A token with this name, that expires in so many hours. */
   async token(projectId: string, name: string, hours = 24): Promise<WireToken> {
     const body = { project_id: projectId, name, duration_hours: hours };
-    const { token: _, ...token } = await this.manage<WireTokenCreated>('POST', '/manage/tokens', body);
-    return token;
+    const { id } = await this.manage<WireTokenCreated>('POST', '/manage/tokens', body);
+    return this.manage<WireToken>('GET', `/manage/tokens/${id}`);
   }
 
   tokens(query = ''): Promise<WireToken[]> {

@@ -5,11 +5,11 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { Admission } from '../../../daemon/core/admission.js';
-import { digestOf, mintSecret } from '../../../daemon/core/token.js';
-import { openStores } from '../../../daemon/store/open.js';
+import { mintSecret } from '../../../daemon/core/token.js';
 import { TestClock } from '../../support/clock.js';
 import { MANAGEMENT_TOKEN, recordingLog, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { knownToken } from '../../support/known-token.js';
+import { makeTokens } from '../../support/many-tokens.js';
 import { spawnDaemon } from '../../support/process.js';
 import { startProvider } from '../../support/provider.js';
 import { type Figure, median } from '../figures.js';
@@ -18,7 +18,6 @@ import type { Report } from '../run.js';
 const TOKENS = 1_000_000;
 const PROJECTS = 100;
 const LIVE = 300_000;
-const DAY_MS = 86_400_000;
 const RUNS = 9;
 
 export async function scale(): Promise<Report> {
@@ -27,7 +26,7 @@ export async function scale(): Promise<Report> {
   const path = join(dir, 'llmp.db');
   const projects = await makeProjects(dir);
   const secrets = Array.from({ length: RUNS }, () => mintSecret());
-  await makeTokens(path, projects, secrets);
+  await makeTokens(path, TOKENS, { projectId: projects.at(-1)?.id ?? '', secrets });
   console.log(`${TOKENS} tokens, ${Math.round(statSync(path).size / 1e6)} MB`);
 
   const figures: Figure[] = [];
@@ -49,44 +48,6 @@ async function makeProjects(dir: string): Promise<WireProject[]> {
   }
   await daemon.stop();
   return projects;
-}
-
-/** Of all states, over twenty days, a third of them capped; a few whose secrets are known. */
-async function makeTokens(path: string, projects: readonly WireProject[], secrets: readonly string[]): Promise<void> {
-  const stores = await openStores(
-    { database: { driver: 'sqlite', path }, encryptionKey: undefined },
-    { clock: new TestClock() },
-  );
-  const nowMs = Date.now();
-  const columns =
-    'id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated';
-  await stores.database.transact(async (tx) => {
-    await tx.execute(
-      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < $last),
-         p(nr, id) AS (SELECT ROW_NUMBER() OVER (ORDER BY id) - 1, id FROM projects)
-       INSERT INTO tokens (${columns})
-       SELECT LOWER(HEX(RANDOMBLOB(4)) || '-' || HEX(RANDOMBLOB(2)) || '-4000-a000-' || HEX(RANDOMBLOB(6))),
-         LOWER(HEX(RANDOMBLOB(32))), p.id, 'CI job ' || i, 'ci job ' || i, $nowMs - ABS(RANDOM()) % $span, i % 7 <> 0,
-         $nowMs - $span / 2 + ABS(RANDOM()) % $span, $nowMs - i * 500, CASE WHEN i % 3 = 0 THEN 100 ELSE 0 END,
-         ABS(RANDOM()) % 101, 0, 'sk-wt-0000…0000'
-       FROM n JOIN p ON p.nr = n.i % $projects`,
-      { last: TOKENS - 1, nowMs, span: 20 * DAY_MS, projects: projects.length },
-    );
-    for (const [n, secret] of secrets.entries()) {
-      await tx.execute(
-        `INSERT INTO tokens (${columns}) VALUES ($id, $digest, $projectId, '', '', 0, $yes, $expiresAtMs, $nowMs, 0, 0, 0, '')`,
-        {
-          id: `known-${n}`,
-          digest: digestOf(secret),
-          projectId: projects.at(-1)?.id ?? '',
-          yes: true,
-          expiresAtMs: nowMs + DAY_MS,
-          nowMs,
-        },
-      );
-    }
-  });
-  await stores.close();
 }
 
 const pages = (projects: readonly WireProject[]): Record<string, string> => ({

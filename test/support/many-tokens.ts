@@ -1,0 +1,52 @@
+/** More tokens than anybody would issue one by one, in the SQLite database of a daemon that does not run. */
+import { digestOf } from '../../daemon/core/token.js';
+import { openStores } from '../../daemon/store/open.js';
+import { TestClock } from './clock.js';
+
+const DAY_MS = 86_400_000;
+const COLUMNS =
+  'id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated';
+
+/**
+ * Of all states, over twenty days, a third of them capped, over all projects in turn; their names are `CI job N`, from 0.
+ *
+ * @param known tokens of a project whose secrets somebody knows.
+ */
+export async function makeTokens(
+  path: string,
+  count: number,
+  known: { projectId: string; secrets: readonly string[] } = { projectId: '', secrets: [] },
+): Promise<void> {
+  const stores = await openStores(
+    { database: { driver: 'sqlite', path }, encryptionKey: undefined },
+    { clock: new TestClock() },
+  );
+  const nowMs = Date.now();
+  await stores.database.transact(async (tx) => {
+    await tx.execute(
+      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < $last),
+         p(nr, id) AS (SELECT ROW_NUMBER() OVER (ORDER BY id) - 1, id FROM projects)
+       INSERT INTO tokens (${COLUMNS})
+       SELECT LOWER(HEX(RANDOMBLOB(4)) || '-' || HEX(RANDOMBLOB(2)) || '-4000-a000-' || HEX(RANDOMBLOB(6))),
+         LOWER(HEX(RANDOMBLOB(32))), p.id, 'CI job ' || i, 'ci job ' || i, $nowMs - ABS(RANDOM()) % $span, i % 7 <> 0,
+         $nowMs - $span / 2 + ABS(RANDOM()) % $span, $nowMs - i * 500, CASE WHEN i % 3 = 0 THEN 100 ELSE 0 END,
+         ABS(RANDOM()) % 101, 0, 'sk-wt-0000…0000'
+       FROM n JOIN p ON p.nr = n.i % (SELECT COUNT(*) FROM projects)`,
+      { last: count - 1, nowMs, span: 20 * DAY_MS },
+    );
+    for (const [n, secret] of known.secrets.entries()) {
+      await tx.execute(
+        `INSERT INTO tokens (${COLUMNS}) VALUES ($id, $digest, $projectId, '', '', 0, $yes, $expiresAtMs, $nowMs, 0, 0, 0, '')`,
+        {
+          id: `known-${n}`,
+          digest: digestOf(secret),
+          projectId: known.projectId,
+          yes: true,
+          expiresAtMs: nowMs + DAY_MS,
+          nowMs,
+        },
+      );
+    }
+  });
+  await stores.close();
+}
