@@ -1,8 +1,8 @@
 /** What a key does, as data: the reducer acts by it; footer, help, command palette and manual show it. */
 import type { Layer, Screen, State, Step } from '../state/state.js';
 
-/** Where a key can mean something: on a screen, or in what lies above it. */
-export type Spot = Screen | Layer['kind'];
+/** Where a key can mean something: on a screen, in what lies above it, or in the line that says where a secret is written to. */
+export type Spot = Screen | Layer['kind'] | 'path';
 
 export interface Binding {
   /** The first is the one that is shown. */
@@ -10,6 +10,8 @@ export interface Binding {
   on: readonly Spot[];
   /** A word or two, for the footer. */
   label: string;
+  /** Where it means something else for now. */
+  labelNow?(state: State): string;
   /** What it does, for help and manual. */
   meaning: string;
   /** Its place in the footer, the smallest first; where it is narrow the largest go. None: only help tells of it. */
@@ -18,6 +20,8 @@ export interface Binding {
   unless?(state: State): string | null;
   run(state: State): Step;
 }
+
+export const labelOf = (binding: Binding, state: State): string => binding.labelNow?.(state) ?? binding.label;
 
 const SHOWN: Readonly<Record<string, readonly [shown: string, ascii: string]>> = {
   enter: ['⏎', 'enter'],

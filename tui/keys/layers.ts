@@ -5,7 +5,16 @@ import * as forms from '../state/forms.js';
 import { lineOf } from '../state/line.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
-import { layer, type Layer, type State, type Step, withLayer } from '../state/state.js';
+import {
+  type Dialog,
+  layer,
+  type Layer,
+  type Reveal,
+  saying,
+  type State,
+  type Step,
+  withLayer,
+} from '../state/state.js';
 import type { Binding } from './binding.js';
 
 /** Runs with the layer on top, which is of that kind where its bindings hold. */
@@ -39,7 +48,7 @@ const ofDialogs: readonly Binding[] = [
     meaning: 'on a button: do what it says; in a field: go on',
     footer: 2,
     run: on('dialog', (state, top) => {
-      if (top.focus === cancelAt(top)) return [navigation.closed(state)];
+      if (top.focus === cancelAt(top)) return cancelled(state, top);
       return top.focus === actionAt(top) ? forms.submitted(state, top) : [withLayer(state, onward(top))];
     }),
   },
@@ -49,9 +58,15 @@ const ofDialogs: readonly Binding[] = [
     label: 'cancel',
     meaning: 'change nothing',
     footer: 3,
-    run: (state) => [navigation.closed(state)],
+    run: on('dialog', cancelled),
   },
 ];
+
+/** Who cancels is told that it was in time. */
+function cancelled(state: State, { purpose }: Dialog): Step {
+  const next = navigation.closed(state);
+  return [purpose.for === 'change' ? saying(next, 'Nothing was changed') : next];
+}
 
 const ofReveal: readonly Binding[] = [
   {
@@ -60,7 +75,7 @@ const ofReveal: readonly Binding[] = [
     label: 'reveal',
     meaning: 'show the secret, or hide it again',
     footer: 1,
-    run: on('reveal', (state, top) => [withLayer(state, { ...top, isShown: !top.isShown })]),
+    run: on('reveal', (state, top) => [withLayer(state, { ...top, isShown: !top.isShown, isTaken: true })]),
   },
   {
     keys: ['y'],
@@ -84,9 +99,52 @@ const ofReveal: readonly Binding[] = [
     label: 'I have stored it',
     meaning: 'close it; the secret is never shown again',
     footer: 4,
-    run: (state) => refreshed(navigation.closed(state)),
+    run: on('reveal', stored),
+  },
+  {
+    keys: ['escape', 'q', 'ctrl+c'],
+    on: ['reveal'],
+    label: 'not yet',
+    meaning: 'nothing: only enter closes it, so that no secret is lost by a slip',
+    run: on('reveal', (state, top) => [
+      withLayer(state, { ...top, problem: 'Only enter closes it, when it is stored' }),
+    ]),
   },
 ];
+
+/** Whoever was still typing when it came must not lose it by the Enter behind that. */
+function stored(state: State, top: Reveal): Step {
+  if (top.isTaken) return refreshed(navigation.closed(state));
+  const problem = 'It was not shown, copied or written yet; enter again closes it all the same';
+  return [withLayer(state, { ...top, isTaken: true, problem })];
+}
+
+const ofPath: readonly Binding[] = [
+  {
+    keys: ['enter'],
+    on: ['path'],
+    label: 'write',
+    meaning: 'write the secret into that file, unless it exists',
+    footer: 1,
+    run: on('reveal', written),
+  },
+  {
+    keys: ['escape', 'ctrl+c'],
+    on: ['path'],
+    label: 'back',
+    meaning: 'write nothing',
+    footer: 2,
+    run: on('reveal', (state, top) => [withLayer(state, { ...top, path: null, problem: null })]),
+  },
+];
+
+function written(state: State, top: Reveal): Step {
+  const path = top.path?.text.trim() ?? '';
+  if (path === '') return [withLayer(state, { ...top, problem: 'It needs a path' })];
+  // What was begun is not begun once more: the second would find the file of the first.
+  if (top.isWriting) return [state];
+  return [withLayer(state, { ...top, isWriting: true, problem: null }), { do: 'write', secret: top.secret, path }];
+}
 
 const ofPrompt: readonly Binding[] = [
   {
@@ -115,44 +173,4 @@ const ofPrompt: readonly Binding[] = [
   },
 ];
 
-/** Those of which one is chosen from a list. */
-const CHOICES = ['palette', 'help', 'contexts'] as const;
-
-function selectedBy(by: number) {
-  return (state: State): Step => {
-    const top = layer(state);
-    if (top?.kind !== 'palette' && top?.kind !== 'help' && top?.kind !== 'contexts') return [state];
-    // How many there are is known where they are shown; the last stays the last.
-    return [withLayer(state, { ...top, selected: Math.max(0, top.selected + by) })];
-  };
-}
-
-const ofChoices: readonly Binding[] = [
-  { keys: ['down', 'ctrl+n'], on: CHOICES, label: 'down', meaning: 'one down', footer: 2, run: selectedBy(1) },
-  { keys: ['up', 'ctrl+p'], on: CHOICES, label: 'up', meaning: 'one up', run: selectedBy(-1) },
-  { keys: ['j'], on: ['help', 'contexts'], label: 'down', meaning: 'one down', run: selectedBy(1) },
-  { keys: ['k'], on: ['help', 'contexts'], label: 'up', meaning: 'one up', run: selectedBy(-1) },
-  {
-    keys: ['escape', 'ctrl+c'],
-    on: CHOICES,
-    label: 'back',
-    meaning: 'back',
-    footer: 3,
-    run: (state) => [navigation.closed(state)],
-  },
-  { keys: ['q', '?'], on: ['help'], label: 'back', meaning: 'back', run: (state) => [navigation.closed(state)] },
-  { keys: ['q', 'c'], on: ['contexts'], label: 'back', meaning: 'back', run: (state) => [navigation.closed(state)] },
-  {
-    keys: ['enter'],
-    on: ['contexts'],
-    label: 'go there',
-    meaning: 'look at that daemon',
-    footer: 1,
-    run: on('contexts', (state, top) => {
-      const chosen = top.all?.[top.selected];
-      return chosen ? [navigation.closed(state), { do: 'connect', context: chosen.name }] : [state];
-    }),
-  },
-];
-
-export const LAYER_BINDINGS: readonly Binding[] = [...ofDialogs, ...ofReveal, ...ofPrompt, ...ofChoices];
+export const LAYER_BINDINGS: readonly Binding[] = [...ofDialogs, ...ofReveal, ...ofPath, ...ofPrompt];

@@ -2,20 +2,24 @@
 import * as changing from '../state/changing.js';
 import * as feeds from '../state/feed.js';
 import * as forms from '../state/forms.js';
-import { applied } from '../state/filtering.js';
+import { applied, filterOfProject } from '../state/filtering.js';
+import { tryAgain } from '../state/connection.js';
 import { movedBy, movedTo, page } from '../state/moving.js';
 import * as navigation from '../state/navigation.js';
 import * as projects from '../state/projects.js';
 import { refreshed } from '../state/refreshing.js';
-import { saying, type Screen, type State, type Step, TABS, view, whyNoChange } from '../state/state.js';
+import { goingOn, saying, type Screen, type State, type Step, TABS, view, whyNoChange } from '../state/state.js';
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
+import * as windows from '../state/window.js';
 import { shellWord } from '../../cli/escape.js';
 import { EXIT } from '../../cli/failure.js';
 import { shortId } from '../../cli/views.js';
-import type { Binding } from './binding.js';
+import type { Binding, Spot } from './binding.js';
 
 const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];
+/** Where the terminal itself is meant. */
+const ANYWHERE: readonly Spot[] = [...EVERYWHERE, 'dialog', 'reveal', 'path', 'prompt', 'palette', 'help', 'contexts'];
 const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events'];
 const SCROLLED: readonly Screen[] = [...LISTS, 'token'];
 
@@ -59,9 +63,22 @@ const moving: readonly Binding[] = [
 /** What a key acts on, where a screen shows one token or many. */
 function tokensMeant(state: State) {
   if (view(state).screen !== 'token') return tokens.meant(state);
-  return state.token?.token ? [state.token.token] : [];
+  const { token: it, isGone } = state.token ?? { token: null, isGone: false };
+  return it && !isGone ? [it] : [];
 }
-const noToken = (state: State) => (tokensMeant(state).length === 0 ? 'There is no token here' : null);
+function noToken(state: State): string | null {
+  if (tokensMeant(state).length > 0) return null;
+  if (view(state).screen !== 'token') return noRow(state);
+  return state.token?.isGone ? 'This token is not there any more' : 'It is not read yet';
+}
+/** Its id is known before it is. */
+function idsMeant(state: State): readonly string[] {
+  const shown = view(state);
+  return shown.screen === 'token' ? [shown.id] : tokensMeant(state).map(({ id }) => id);
+}
+const noTokenUnderCursor = (state: State) => (tokens.underCursor(state) ? null : noRow(state));
+const noRow = ({ tokens: { window } }: State) =>
+  windows.lengthOf(window) > 0 ? 'It is not read yet' : 'There is no token here';
 const noProject = (state: State) => (projects.underCursor(state) ? null : 'There is no project here');
 const first =
   (...reasons: ((state: State) => string | null)[]) =>
@@ -83,7 +100,7 @@ const ofTokens: readonly Binding[] = [
     label: 'detail',
     meaning: 'look at the token closely',
     footer: 1,
-    unless: (state) => (tokens.underCursor(state) ? null : 'There is no token here'),
+    unless: noTokenUnderCursor,
     run(state) {
       const it = tokens.underCursor(state);
       return it ? token.open(state, it.id, it) : [state];
@@ -122,6 +139,7 @@ const ofTokens: readonly Binding[] = [
     label: 'mark',
     meaning: 'mark it or take its mark away, and go on',
     footer: 5,
+    unless: noTokenUnderCursor,
     run: markAndMove,
   },
   {
@@ -129,6 +147,7 @@ const ofTokens: readonly Binding[] = [
     on: ['tokens'],
     label: 'range',
     meaning: 'mark from here to where it is pressed again',
+    unless: noTokenUnderCursor,
     run: tokens.rangeMarked,
   },
   {
@@ -136,6 +155,7 @@ const ofTokens: readonly Binding[] = [
     on: ['tokens'],
     label: 'mark all',
     meaning: 'mark all that the filter lets through',
+    unless: tokens.whyNotEvery,
     run: (state) => tokens.everyTokenAsked(state, 'marks'),
   },
   {
@@ -143,6 +163,7 @@ const ofTokens: readonly Binding[] = [
     on: ['tokens'],
     label: 'invert',
     meaning: 'mark what is not marked of what the filter lets through, and the other way round',
+    unless: tokens.whyNotEvery,
     run: (state) => tokens.everyTokenAsked(state, 'inverse'),
   },
   {
@@ -150,17 +171,11 @@ const ofTokens: readonly Binding[] = [
     on: ['tokens', 'token'],
     label: 'copy id',
     meaning: "send the id to the terminal's clipboard",
-    unless: noToken,
-    run: (state) => [
-      state,
-      {
-        do: 'copy',
-        text: tokensMeant(state)
-          .map(({ id }) => id)
-          .join('\n'),
-        what: tokensMeant(state).length === 1 ? 'The id' : 'The ids',
-      },
-    ],
+    unless: (state) => (idsMeant(state).length === 0 ? noToken(state) : null),
+    run(state) {
+      const ids = idsMeant(state);
+      return [state, { do: 'copy', text: ids.join('\n'), what: ids.length === 1 ? 'The id' : `${ids.length} ids` }];
+    },
   },
   {
     keys: ['Y'],
@@ -193,11 +208,10 @@ const ofProjects: readonly Binding[] = [
     meaning: 'its tokens',
     footer: 1,
     unless: noProject,
-    run: onProject((state, { name }) =>
-      tokens.anew(navigation.opened(state, { screen: 'tokens' }), {
-        filter: `project:${name.includes(' ') ? `"${name}"` : name}`,
-      }),
-    ),
+    run: onProject((state, project) => {
+      const filter = filterOfProject(state, project);
+      return refreshed(tokens.listed(navigation.opened(state, { screen: 'tokens' }), { filter }));
+    }),
   },
   {
     keys: ['n'],
@@ -268,6 +282,7 @@ const ofFeeds: readonly Binding[] = [
     label: 'detail',
     meaning: 'look at it closely, or no longer',
     footer: 1,
+    unless: nothingHere,
     run: toggled,
   },
   {
@@ -276,11 +291,19 @@ const ofFeeds: readonly Binding[] = [
     label: 'its token',
     meaning: 'the token that it is about',
     footer: 2,
-    unless: (state) => (tokenOfFeed(state) === null ? 'It is about no token' : null),
+    unless: first(nothingHere, (state) => (tokenOfFeed(state) === null ? 'It is about no token' : null)),
     run(state) {
       const id = tokenOfFeed(state);
       return id === null ? [state] : token.open(state, id, null);
     },
+  },
+  {
+    keys: ['y'],
+    on: ['audit', 'events'],
+    label: 'copy id',
+    meaning: "send the id of the request, or of the record, to the terminal's clipboard",
+    unless: nothingHere,
+    run: (state) => [state, { do: 'copy', text: idOfFeed(state), what: 'The id' }],
   },
 ];
 
@@ -290,10 +313,15 @@ function toggled(state: State): Step {
   return [{ ...state, events: { ...state.events, isOpen: !state.events.isOpen } }];
 }
 
-function tokenOfFeed(state: State): string | null {
-  const item = view(state).screen === 'audit' ? feeds.underCursor(state.audit) : feeds.underCursor(state.events);
-  return item?.token_id ?? null;
+function itemUnderCursor(state: State) {
+  return view(state).screen === 'audit' ? feeds.underCursor(state.audit) : feeds.underCursor(state.events);
 }
+function nothingHere(state: State): string | null {
+  return itemUnderCursor(state) ? null : 'There is nothing here';
+}
+const tokenOfFeed = (state: State) => itemUnderCursor(state)?.token_id ?? null;
+/** That of a request, where it has one, is what clients were told as well. */
+const idOfFeed = (state: State) => itemUnderCursor(state)?.request_id ?? itemUnderCursor(state)?.id ?? '';
 
 const ofCache: readonly Binding[] = [
   {
@@ -365,7 +393,7 @@ const everywhere: readonly Binding[] = [
     on: EVERYWHERE,
     label: 'undo',
     meaning: 'take back the last change, as long as that is offered',
-    unless: (state) => (state.undo ? whyNoChange(state) : 'There is nothing to undo'),
+    unless: (state) => (changing.isUndoable(state) ? whyNoChange(state) : changing.NOTHING_TO_UNDO),
     run: changing.undo,
   },
   {
@@ -406,37 +434,44 @@ const everywhere: readonly Binding[] = [
     on: EVERYWHERE,
     label: 'refresh',
     meaning: 'ask again now, also after the management token was refused',
-    run: refreshed,
+    run: (state) => refreshed(tryAgain(state)),
   },
   {
     keys: ['ctrl+l'],
-    on: EVERYWHERE,
+    on: ANYWHERE,
     label: 'repaint',
     meaning: 'paint the whole screen anew',
     run: (state) => [state, { do: 'repaint' }],
   },
   {
     keys: ['ctrl+z'],
-    on: EVERYWHERE,
+    on: ANYWHERE,
     label: 'suspend',
     meaning: 'back to the shell; fg comes back here',
     run: (state) => [state, { do: 'suspend' }],
   },
   {
-    keys: ['escape', 'h', 'left'],
+    keys: ['escape'],
     on: EVERYWHERE,
     label: 'back',
-    meaning: 'back; on a list first its marks go, then its filter',
+    meaning: 'stop what goes on; take away marks; back; take away the filter: the first of these that there is',
     run: wayBack,
+  },
+  {
+    keys: ['h', 'left'],
+    on: EVERYWHERE,
+    label: 'back',
+    meaning: 'back to where one came from',
+    run: (state) => cameFrom(state) ?? [saying(state, 'There is nothing to go back to; q quits')],
   },
   {
     keys: ['q'],
     on: EVERYWHERE,
     label: 'quit',
+    labelNow: (state) => (isDeeper(state) ? 'back' : 'quit'),
     meaning: 'back, and from the first screen out',
     footer: 10,
-    run: (state) =>
-      state.views.length > 1 ? refreshed(navigation.back(state)) : [state, { do: 'quit', code: EXIT.done }],
+    run: (state) => cameFrom(state) ?? quit(state),
   },
   {
     keys: ['ctrl+c'],
@@ -452,16 +487,38 @@ function paused(state: State): Step {
   return next.isPaused ? [saying(next, 'Paused; p goes on')] : refreshed(saying(next, 'Goes on'));
 }
 
-function wayBack(state: State): Step {
-  if (state.progress) return [saying({ ...state, progress: null }, 'Stopped'), { do: 'stop' }];
+function isOpen(state: State): boolean {
   const { screen } = view(state);
-  if (screen === 'tokens' && (state.tokens.marks.size > 0 || state.tokens.rangeFrom !== null))
-    return [tokens.unmarked(state)];
-  if (screen === 'audit' && state.audit.isOpen) return toggled(state);
-  if (screen === 'events' && state.events.isOpen) return toggled(state);
-  if (state.views.length > 1) return refreshed(navigation.back(state));
-  if ((navigation.filterOf(state) ?? '') !== '') return applied(state, '');
-  return [saying(state, 'q quits')];
+  return (screen === 'audit' && state.audit.isOpen) || (screen === 'events' && state.events.isOpen);
+}
+const isDeeper = (state: State) => isOpen(state) || state.views.length > 1;
+
+/** Back to where one came from; undefined where that is nowhere. */
+function cameFrom(state: State): Step | undefined {
+  if (isOpen(state)) return toggled(state);
+  return state.views.length > 1 ? refreshed(navigation.back(state)) : undefined;
+}
+
+function wayBack(state: State): Step {
+  if (goingOn(state) !== null) return stopped(state);
+  const isList = view(state).screen === 'tokens';
+  if (isList && (state.tokens.marks.size > 0 || state.tokens.rangeFrom !== null)) return [tokens.unmarked(state)];
+  const back = cameFrom(state);
+  if (back) return back;
+  return (navigation.filterOf(state) ?? '') === '' ? [saying(state, 'q quits')] : applied(state, '');
+}
+
+/** What is on its way to the daemon already is still made, and told of. */
+function stopped(state: State): Step {
+  const { tokens: list } = state;
+  const next = { ...state, progress: null, tokens: { ...list, collecting: null } };
+  return [saying(next, list.collecting === null ? 'Stopping' : 'Stopped'), { do: 'stop' }];
+}
+
+function quit(state: State): Step {
+  const what = goingOn(state);
+  if (what === null || what === 'Marking') return [state, { do: 'quit', code: EXIT.done }];
+  return [saying(state, `${what} goes on: esc stops it, ^c ends all the same`, 'bad')];
 }
 
 export const SCREEN_BINDINGS: readonly Binding[] = [

@@ -21,12 +21,14 @@ export const begin = ({ size, look, place, nowMs, tab, refreshMs }: Beginning): 
   nowMs,
   place,
   connection: NOTHING_HEARD,
+  goingTo: null,
   isPaused: false,
   refreshMs,
   views: [{ screen: tab }],
   layers: [],
   message: null,
   undo: null,
+  underWay: [],
   progress: null,
   overview: { status: null, traffic: [], dying: [], usage: null },
   tokens: NO_TOKENS,
@@ -37,9 +39,9 @@ export const begin = ({ size, look, place, nowMs, tab, refreshMs }: Beginning): 
   cache: { cache: null, preview: null },
 });
 
-/** The same terminal, and nothing known of another daemon. */
-export function beginning({ size, look, place, nowMs, refreshMs, views: [first] }: State): State {
-  return begin({
+/** The same terminal, and nothing known of another daemon. A secret that nobody stored yet stays. */
+export function beginning({ size, look, place, nowMs, refreshMs, views: [first], layers }: State): State {
+  const next = begin({
     size,
     look,
     place,
@@ -47,4 +49,5 @@ export function beginning({ size, look, place, nowMs, refreshMs, views: [first] 
     refreshMs,
     tab: first && first.screen !== 'token' ? first.screen : 'tokens',
   });
+  return { ...next, layers: layers.filter(({ kind }) => kind === 'reveal') };
 }

@@ -1,11 +1,20 @@
-/** Changes: what is asked before one is sent, what is said when it is made, and what takes it back. */
+/** Changes: what is asked before one is sent. */
+import { visible } from '../../cli/escape.js';
 import { relativeTime, shortId } from '../../cli/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { dialogOf, textField } from './dialog.js';
-import type { Change, Failure, Named, Outcome } from './exchange.js';
-import { type Dialog, type DialogItem, saying, type State, type Step, whyNoChange } from './state.js';
+import type { Change, Named } from './exchange.js';
+import {
+  daemonNow,
+  type Dialog,
+  type DialogItem,
+  saying,
+  type State,
+  type Step,
+  type UnderWay,
+  whyNoChange,
+} from './state.js';
 
-const UNDO_MS = 30_000;
 /** From so many on the operator types what they are about to do. */
 export const TYPED_FROM = 25;
 const ITEMS_SHOWN = 6;
@@ -13,7 +22,8 @@ const ITEMS_SHOWN = 6;
 const IN_USE_MS = 60_000;
 
 export const nameOf = ({ id, name }: Named) => name ?? shortId(id);
-const counted = (count: number, noun: string) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+export const counted = (count: number, noun: string) =>
+  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 const where = ({ place }: State) => place.context ?? place.server;
 
 /** Takes tokens out of use, after a question. Those that are revoked already are not asked about. */
@@ -22,19 +32,17 @@ export function revoke(state: State, tokens: readonly WireToken[]): Step {
   if (meant.length === 0)
     return [saying(state, tokens.length === 1 ? 'It is revoked already' : 'They are revoked already')];
   const change: Change = { what: 'revoke', tokens: meant };
-  const inUse = meant.filter((token) => isInUse(token, state.nowMs)).length;
+  const others = tokens.length - meant.length;
+  const inUse = meant.filter((token) => isInUse(token, daemonNow(state))).length;
   const notes = [
     ...(inUse > 0
       ? [
-          {
-            words: `${counted(inUse, 'token')} ${inUse === 1 ? 'is' : 'are'} in use right now; ${inUse === 1 ? 'its' : 'their'} clients will get 401.`,
-            isWarning: true,
-          },
+          warning(
+            `${counted(inUse, 'token')} ${inUse === 1 ? 'is' : 'are'} in use right now; ${inUse === 1 ? 'its' : 'their'} clients will get 401.`,
+          ),
         ]
       : []),
-    ...(meant.length < tokens.length
-      ? [{ words: `${tokens.length - meant.length} of those marked are revoked already.`, isWarning: false }]
-      : []),
+    ...(others > 0 ? [note(`${others} of those marked ${others === 1 ? 'is' : 'are'} revoked already.`)] : []),
   ];
   return asking(state, {
     change,
@@ -48,33 +56,49 @@ export function revoke(state: State, tokens: readonly WireToken[]): Step {
 /** Brings tokens back: one at once, for it can be undone, several after a question. */
 export function reactivate(state: State, tokens: readonly WireToken[]): Step {
   const meant = tokens.filter(({ is_active }) => !is_active);
-  if (meant.length === 0) return [saying(state, tokens.length === 1 ? 'It is not revoked' : 'None of them is revoked')];
+  const [only] = tokens;
+  if (meant.length === 0) {
+    return [saying(state, tokens.length === 1 && only ? whyNotReactivated(only) : 'None of them is revoked')];
+  }
   const change: Change = { what: 'reactivate', tokens: meant };
-  if (meant.length === 1 && !state.place.isProtected) return sent(state, change, null);
-  const expired = meant.filter(({ expires_at }) => Date.parse(expires_at) <= state.nowMs).length;
+  if (tokens.length === 1 && !state.place.isProtected) return sent(state, change, null);
+  const expired = meant.filter(({ expires_at }) => Date.parse(expires_at) <= daemonNow(state)).length;
+  const others = tokens.length - meant.length;
   return asking(state, {
     change,
     title: `Reactivate ${titleOf(meant)} in ${where(state)}`,
     action: meant.length === 1 ? 'Reactivate' : `Reactivate ${meant.length.toLocaleString('en')}`,
     tokens: meant,
-    notes:
-      expired > 0
-        ? [
-            {
-              words: `${counted(expired, 'token')} stay${expired === 1 ? 's' : ''} expired all the same.`,
-              isWarning: false,
-            },
-          ]
-        : [],
+    notes: [
+      ...(expired > 0
+        ? [note(`${counted(expired, 'token')} stay${expired === 1 ? 's' : ''} expired all the same.`)]
+        : []),
+      ...(others > 0 ? [note(`${others} of those marked ${others === 1 ? 'is' : 'are'} not revoked.`)] : []),
+    ],
   });
+}
+
+const note = (words: string) => ({ words, isWarning: false });
+const warning = (words: string) => ({ words, isWarning: true });
+
+function whyNotReactivated({ state }: WireToken): string {
+  if (state === 'expired') return 'It is not revoked but expired; n issues a new one';
+  if (state === 'rate_limited') return 'It is not revoked but used up; n issues a new one';
+  if (state === 'project_inactive') return 'It is not revoked, but its project is inactive';
+  return 'It is not revoked';
 }
 
 /** Takes back the last change, as long as that is offered. */
 export function undo(state: State): Step {
   const { undo: last } = state;
-  if (!last) return [saying(state, 'There is nothing to undo')];
-  return sent({ ...state, undo: null }, last.change, 'undo');
+  if (!last || !isUndoable(state)) return [saying(state, NOTHING_TO_UNDO)];
+  const [next, ...effects] = sent(state, last.change, 'undo', { undo: last });
+  return effects.length > 0 ? [{ ...next, undo: null }, ...effects] : [next];
 }
+
+export const NOTHING_TO_UNDO = 'There is nothing to undo';
+/** Its time may be over though nothing has woken since, such as after ^Z. */
+export const isUndoable = ({ undo, nowMs }: State) => undo !== null && undo.untilMs > nowMs;
 
 export function projectActive(state: State, project: WireProject, isActive: boolean): Step {
   if (project.is_active === isActive) return [saying(state, `It is ${isActive ? 'active' : 'inactive'} already`)];
@@ -84,9 +108,7 @@ export function projectActive(state: State, project: WireProject, isActive: bool
     change,
     title: `${isActive ? 'Activate' : 'Deactivate'} project ${project.name} in ${where(state)}`,
     action: isActive ? 'Activate' : 'Deactivate',
-    notes: isActive
-      ? []
-      : [{ words: 'Its tokens stay as they are, but their clients will get 403 at once.', isWarning: true }],
+    notes: isActive ? [] : [warning('Its tokens stay as they are, but their clients will get 403 at once.')],
     typed: state.place.isProtected ? project.name : null,
   });
 }
@@ -97,21 +119,24 @@ export function revokeAll(state: State, project: WireProject): Step {
     title: `Revoke all tokens of ${project.name} in ${where(state)}`,
     action: 'Revoke all',
     notes: [
-      {
-        words: 'Every token of this project that is not revoked yet, expired ones too; their clients will get 401.',
-        isWarning: true,
-      },
+      warning('Every token of this project that is not revoked yet, expired ones too; their clients will get 401.'),
     ],
     typed: project.name,
   });
 }
 
 /** Sends it, if anything can be sent now. */
-export function sent(state: State, change: Change, reason: string | null): Step {
+export function sent(
+  state: State,
+  change: Change,
+  reason: string | null,
+  { form = null, undo = null }: Partial<UnderWay> = {},
+): Step {
   const why = whyNoChange(state);
   if (why !== null) return [saying(state, why, 'bad')];
+  const underWay = [...state.underWay, { change, form, undo }];
   return [
-    { ...state, message: null },
+    { ...state, message: null, underWay },
     { do: 'change', change, reason },
   ];
 }
@@ -153,7 +178,8 @@ function asking(state: State, { change, title, action, tokens = [], notes, typed
 function wordToType(state: State, tokens: readonly WireToken[]): string {
   const ids = [...new Set(tokens.map(({ project_id }) => project_id))];
   const project = ids.length === 1 ? state.projects.all?.find(({ id }) => id === ids[0]) : undefined;
-  return project?.name ?? String(tokens.length);
+  // One that cannot be typed as it is shown is no help.
+  return project && visible(project.name) === project.name ? project.name : String(tokens.length);
 }
 
 const titleOf = (tokens: readonly Named[]) => {
@@ -166,11 +192,13 @@ const isInUse = ({ last_used_at }: WireToken, nowMs: number) =>
 
 function itemOf(state: State, token: WireToken): DialogItem {
   const used =
-    token.last_used_at === null ? 'never used' : `last used ${relativeTime(token.last_used_at, { now: state.nowMs })}`;
+    token.last_used_at === null
+      ? 'never used'
+      : `last used ${relativeTime(token.last_used_at, { now: daemonNow(state) })}`;
   const rate = perMinute(state, token);
   return {
     cells: [shortId(token.id), token.name ?? '', used, rate === null ? '' : `${rate} req/min`],
-    isWarning: isInUse(token, state.nowMs),
+    isWarning: isInUse(token, daemonNow(state)),
   };
 }
 
@@ -180,79 +208,4 @@ export function perMinute({ tokens, nowMs }: State, { id, request_count }: WireT
   const ageMs = before ? nowMs - before.atMs : 0;
   if (!before || ageMs < 5_000) return null;
   return Math.round(((request_count - before.count) * 60_000) / ageMs);
-}
-
-const DONE: Record<Change['what'], string> = {
-  revoke: 'Revoked',
-  reactivate: 'Reactivated',
-  'create-token': 'Created',
-  'create-project': 'Created project',
-  'update-project': 'Changed',
-  'revoke-all': 'Revoked',
-  purge: 'Purged',
-};
-
-/** Says what became of a change, and remembers how to take it back. */
-export function changed(state: State, change: Change, outcome: Outcome): State {
-  const undone = inverseOf(change, outcome);
-  const next: State = {
-    ...state,
-    progress: null,
-    undo: undone ? { change: undone, untilMs: state.nowMs + UNDO_MS } : null,
-    tokens: isOfTokens(change)
-      ? { ...state.tokens, marks: withoutDone(state, outcome), rangeFrom: null }
-      : state.tokens,
-  };
-  const [first, ...others] = outcome.failures;
-  if (!first) return saying(next, doneWords(change, outcome), 'good');
-  const why = `${nameOf(first.of)}: ${first.failure.message}${others.length > 0 ? `, and ${others.length} more` : ''}`;
-  return saying(next, `${doneWords(change, outcome)} Not done: ${why}`, 'bad');
-}
-
-export const notChanged = (state: State, change: Change, failure: Failure): State =>
-  saying({ ...state, progress: null }, `${failure.message}; nothing was changed`, 'bad');
-
-const isOfTokens = (change: Change) => change.what === 'revoke' || change.what === 'reactivate';
-
-function withoutDone({ tokens }: State, { doneIds }: Outcome): State['tokens']['marks'] {
-  const done = new Set(doneIds);
-  return new Map([...tokens.marks].filter(([id]) => !done.has(id)));
-}
-
-function doneWords(change: Change, { done }: Outcome): string {
-  const word = DONE[change.what];
-  switch (change.what) {
-    case 'revoke':
-    case 'reactivate': {
-      const [only] = change.tokens;
-      return change.tokens.length === 1 && only && done === 1
-        ? `${word} ${nameOf(only)}.`
-        : `${word} ${counted(done, 'token')}.`;
-    }
-    case 'create-token':
-      return `${word} ${change.body.name ?? 'a token'}.`;
-    case 'create-project':
-      return `${word} ${change.name}.`;
-    case 'update-project':
-      return change.body.is_active === undefined
-        ? `${word} ${nameOf(change.project)}.`
-        : `${change.body.is_active ? 'Activated' : 'Deactivated'} ${nameOf(change.project)}.`;
-    case 'revoke-all':
-      return `${word} ${counted(done, 'token')} of ${nameOf(change.project)}.`;
-    case 'purge':
-      return `${word} ${counted(done, 'answer')}.`;
-  }
-}
-
-/** Only what the API can really take back. */
-function inverseOf(change: Change, { doneIds }: Outcome): Change | null {
-  if (change.what === 'revoke' || change.what === 'reactivate') {
-    const done = new Set(doneIds);
-    const tokens = change.tokens.filter(({ id }) => done.has(id));
-    return tokens.length === 0 ? null : { what: change.what === 'revoke' ? 'reactivate' : 'revoke', tokens };
-  }
-  if (change.what === 'update-project' && change.body.is_active !== undefined) {
-    return { ...change, body: { is_active: !change.body.is_active } };
-  }
-  return null;
 }

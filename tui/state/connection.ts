@@ -1,57 +1,97 @@
 /** How the daemon is reached, from how it answers. */
-import type { Effect, Failure } from './exchange.js';
-import type { Connection, State, Step } from './state.js';
+import type { Effect, Failure, Question } from './exchange.js';
+import { type Connection, saying, type State, type Step } from './state.js';
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 15_000;
+/** What a daemon asks for with `Retry-After` is heeded up to here; who wants it sooner presses ^r. */
+const LONGEST_ASKED_MS = 300_000;
 /** A daemon's clock further away than this is told of: times on the screen are by it. */
 export const SKEW_TOLD_MS = 5_000;
 
 export const NOTHING_HEARD: Connection = {
   is: 'connecting',
   answeredMs: null,
+  askedMs: null,
   failure: null,
+  failing: [],
   retryMs: null,
   failures: 0,
   skewMs: null,
 };
 
-export function answered(state: State): Step {
-  const { connection } = state;
-  const wasAway = connection.is !== 'live' && connection.answeredMs !== null;
-  const live: Connection = {
-    ...connection,
-    is: 'live',
-    answeredMs: state.nowMs,
-    failure: null,
-    retryMs: null,
-    failures: 0,
-  };
-  const next = { ...state, connection: live };
-  return wasAway ? [{ ...next, message: { words: 'Back again', tone: 'good', untilMs: state.nowMs + 3_000 } }] : [next];
+/** Until the operator says so nothing is asked with a token that was refused: again and again would look like an attack. */
+export const mayAsk = ({ connection }: State) => connection.is !== 'denied';
+
+/** The operator says so. */
+export const tryAgain = (state: State): State =>
+  mayAsk(state) ? state : { ...state, connection: { ...state.connection, is: 'connecting' } };
+
+/** What is shown is asked for; what failed and is not asked for any more is forgotten. */
+export function asking(state: State, questions: readonly Question['of'][]): State {
+  const { connection, nowMs } = state;
+  const failing = connection.failing.filter((of) => questions.includes(of));
+  return { ...state, connection: { ...connection, askedMs: nowMs, failing } };
 }
 
-/** A question that got no answer, where that says something of the daemon and not of the question. */
-export function failed(state: State, failure: Failure): Step {
-  const { connection } = state;
+/** How long to wait before asking again. */
+export function nextMs({ connection: { is, retryMs }, refreshMs, nowMs }: State): number {
+  const isAway = is === 'offline' || is === 'stale';
+  return isAway && retryMs !== null && retryMs > nowMs ? retryMs - nowMs : refreshMs;
+}
+
+/** The daemon answers; all is well again when it has answered everything that it had not. */
+export function answered(state: State, of: Question['of']): State {
+  const { connection, nowMs } = state;
+  if (!mayAsk(state)) return state;
+  const failing = connection.failing.filter((other) => other !== of);
+  const next: Connection =
+    failing.length > 0
+      ? { ...connection, is: 'stale', answeredMs: nowMs, failing }
+      : { ...connection, is: 'live', answeredMs: nowMs, failing, failure: null, retryMs: null, failures: 0 };
+  const heard = { ...state, connection: next };
+  return wasAway(state) ? saying(heard, 'Back again', 'good') : heard;
+}
+
+/** For longer than one question is late. */
+const wasAway = ({ connection: { is, answeredMs }, nowMs, refreshMs }: State) =>
+  is === 'offline' && answeredMs !== null && nowMs - answeredMs > refreshMs;
+
+/**
+ * A question or a change that got no answer, where that says something of the daemon and not of the question.
+ *
+ * @param of null for a change.
+ */
+export function failed(state: State, failure: Failure, of: Question['of'] | null): Step {
+  const { connection, nowMs } = state;
   if (failure.status === 401) {
     return [{ ...state, connection: { ...connection, is: 'denied', failure, retryMs: null } }];
   }
-  const isBusy = failure.kind === 'refused';
+  if (!mayAsk(state)) return [state];
+  const failing = of === null || connection.failing.includes(of) ? connection.failing : [...connection.failing, of];
+  const is = answersOthers(state, failure, of) ? 'stale' : 'offline';
+  const next: Connection = { ...connection, is, failure, failing };
   // Several questions are asked at once; they fail as one.
-  const isNew = connection.retryMs === null || connection.retryMs <= state.nowMs;
-  if (!isNew) return [{ ...state, connection: { ...connection, is: isBusy ? 'stale' : 'offline', failure } }];
+  if (connection.retryMs !== null && connection.retryMs > nowMs) return [{ ...state, connection: next }];
   const failures = connection.failures + 1;
-  const delayMs = failure.retryAfterMs ?? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LONGEST_RETRY_MS);
-  const next: Connection = {
-    ...connection,
-    is: isBusy ? 'stale' : 'offline',
-    failure,
-    failures,
-    retryMs: state.nowMs + delayMs,
-  };
+  const delayMs = delayOf(failure, failures);
   const wake: Effect = { do: 'wake', name: 'refresh', afterMs: delayMs };
-  return [{ ...state, connection: next }, wake];
+  return [{ ...state, connection: { ...next, failures, retryMs: nowMs + delayMs } }, wake];
+}
+
+/** One question may take too long while all others are answered. */
+function answersOthers({ connection }: State, { kind }: Failure, of: Question['of'] | null): boolean {
+  const { answeredMs, askedMs } = connection;
+  if (kind === 'refused') return true;
+  return of !== null && answeredMs !== null && askedMs !== null && answeredMs > askedMs;
+}
+
+function delayOf({ retryAfterMs }: Failure, failures: number): number {
+  if (retryAfterMs !== null && Number.isFinite(retryAfterMs)) {
+    return Math.max(FIRST_RETRY_MS, Math.min(retryAfterMs, LONGEST_ASKED_MS));
+  }
+  // The exponent is bounded as well, for a daemon may be away for weeks.
+  return Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10), LONGEST_RETRY_MS);
 }
 
 /** Whether a failure is one of the daemon or the way to it; others are of the question that was asked. */

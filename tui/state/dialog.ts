@@ -1,6 +1,13 @@
 /** What keys do in a dialog: from field to field, in the line of one, and between the buttons. */
 import type { Dialog, Field } from './state.js';
-import { edited, EMPTY_LINE, inserted, lineOf } from './line.js';
+import { concealed, edited, EMPTY_LINE, inserted, lineOf } from './line.js';
+
+/** What is wrong with what was filled in. */
+export interface Problem {
+  /** Null: none of the fields alone. */
+  field: string | null;
+  words: string;
+}
 
 type Draft = Omit<Dialog, 'kind' | 'more' | 'items' | 'notes' | 'fields' | 'focus' | 'problem'> &
   Partial<Pick<Dialog, 'more' | 'items' | 'notes' | 'fields'>>;
@@ -52,9 +59,18 @@ export function focusBy(dialog: Dialog, by: number): Dialog {
   return { ...dialog, focus: (dialog.focus + by + places) % places, problem: null };
 }
 
-/** After a field is filled in: to the next, and from the last to what they are for. */
-export const onward = (dialog: Dialog): Dialog =>
-  dialog.focus + 1 < cancelAt(dialog) ? focusBy(dialog, 1) : { ...dialog, focus: actionAt(dialog), problem: null };
+/** After a field is filled in: to the next, and from the last to what they are for; but a purge is not begun by Enter alone. */
+export function onward(dialog: Dialog): Dialog {
+  if (dialog.focus + 1 < cancelAt(dialog)) return focusBy(dialog, 1);
+  const isPurge = dialog.purpose.for === 'purge';
+  return { ...dialog, focus: isPurge ? cancelAt(dialog) : actionAt(dialog), problem: null };
+}
+
+/** Says what is wrong, in the field that it is about. */
+export function refused(dialog: Dialog, { field, words }: Problem): Dialog {
+  const at = shownFields(dialog).findIndex(({ name }) => name === field);
+  return { ...dialog, problem: words, focus: at === -1 ? dialog.focus : at };
+}
 
 /** @returns undefined for a key that means nothing there. */
 export function typed(dialog: Dialog, key: string): Dialog | undefined {
@@ -76,7 +92,8 @@ export function pasted(dialog: Dialog, text: string): Dialog {
 }
 
 function withFocused(dialog: Dialog, field: Field): Dialog {
-  const fields = dialog.fields.map((other) => (other.name === field.name ? field : other));
+  const kept = field.isSecret ? { ...field, line: concealed(field.line) } : field;
+  const fields = dialog.fields.map((other) => (other.name === field.name ? kept : other));
   return { ...dialog, problem: null, fields };
 }
 

@@ -4,11 +4,13 @@
  */
 
 export interface Feed<T> {
-  /** Oldest first, at most `MOST_KEPT`. */
+  /** Oldest first, at most `MOST_KEPT`, or `MOST_READ` for who has gone up. */
   items: readonly T[];
   filter: string;
   /** For what is older than the first; null: there is nothing, or nobody can say. */
   older: string | null;
+  /** What was older was let go: it is there to be read again. */
+  isCut: boolean;
   /** What is older is being asked for. */
   isReadingOlder: boolean;
   /** Whether anything was read yet. */
@@ -25,11 +27,14 @@ export interface Feed<T> {
 }
 
 export const MOST_KEPT = 1_000;
+/** Who has gone up keeps what they look at, up to a bound. */
+export const MOST_READ = 5_000;
 
 export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   items: [],
   filter,
   older: null,
+  isCut: false,
   isReadingOlder: false,
   isKnown: false,
   isFollowing: true,
@@ -39,43 +44,50 @@ export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   stream: 'opening',
 });
 
-interface Identified {
+interface Happened {
   id: string;
+  /** RFC 3339, in UTC and all to the same digit. */
+  time: string;
 }
 
-/** Behind those that are known; what came twice counts once. */
-export function arrived<T extends Identified>(feed: Feed<T>, items: readonly T[]): Feed<T> {
-  const known = new Set(feed.items.map(({ id }) => id));
-  const fresh = items.filter(({ id }) => !known.has(id) && known.add(id));
-  if (fresh.length === 0) return feed;
-  // Who has gone up keeps what they look at, so that more is kept for them, up to a bound.
-  const most = feed.isFollowing ? MOST_KEPT : 2 * MOST_KEPT;
-  const all = [...feed.items, ...fresh];
-  const kept = all.slice(-most);
+/** Known ones are replaced, for they may count on; others go to where their time is, which is mostly behind all. */
+function merged<T extends Happened>(known: readonly T[], items: readonly T[]): { all: readonly T[]; fresh: number } {
+  const byId = new Map([...known, ...items].map((item) => [item.id, item]));
+  const all = [...byId.values()].sort((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0));
+  return { all, fresh: all.length - known.length };
+}
+
+/** Those that happened lately, oldest first; what came twice counts once. */
+export function arrived<T extends Happened>(feed: Feed<T>, items: readonly T[]): Feed<T> {
+  const { all, fresh } = merged(feed.items, items);
+  const kept = all.slice(-(feed.isFollowing ? MOST_KEPT : MOST_READ));
+  const isCut = kept.length < all.length;
   return placed({
     ...feed,
     items: kept,
+    isKnown: true,
     // What was cut off cannot be gone on from by the old cursor.
-    older: kept.length < all.length ? null : feed.older,
-    unseen: feed.isFollowing ? 0 : feed.unseen + fresh.length,
+    older: isCut ? null : feed.older,
+    isCut: feed.isCut || isCut,
+    unseen: feed.isFollowing ? 0 : feed.unseen + fresh,
   });
 }
 
-/** @param items newest first, as the API lists them. */
-export function readOlder<T extends Identified>(feed: Feed<T>, items: readonly T[], older: string | null): Feed<T> {
-  const known = new Set(feed.items.map(({ id }) => id));
-  const fresh = items.filter(({ id }) => !known.has(id)).reverse();
-  return placed({ ...feed, items: [...fresh, ...feed.items], older, isReadingOlder: false, isKnown: true });
+/** @param items oldest first: what is older than all that is known. */
+export function readOlder<T extends Happened>(feed: Feed<T>, items: readonly T[], older: string | null): Feed<T> {
+  const { all } = merged(feed.items, items);
+  return placed({ ...feed, items: all, older, isCut: false, isReadingOlder: false, isKnown: true });
 }
 
-export const indexOf = <T extends Identified>({ items, cursorId }: Feed<T>) =>
+export const indexOf = <T extends Happened>({ items, cursorId }: Feed<T>) =>
   items.findIndex(({ id }) => id === cursorId);
 
-export const underCursor = <T extends Identified>(feed: Feed<T>): T | undefined => feed.items[indexOf(feed)];
+export const underCursor = <T extends Happened>(feed: Feed<T>): T | undefined => feed.items[indexOf(feed)];
 
 /** @param by negative: towards what is older. Arriving at the newest follows again. */
-export function moved<T extends Identified>(feed: Feed<T>, by: number): Feed<T> {
+export function moved<T extends Happened>(feed: Feed<T>, by: number): Feed<T> {
   const last = feed.items.length - 1;
+  if (last < 0) return feed;
   const index = Math.max(0, Math.min(last, indexOf(feed) + by));
   const isFollowing = index === last;
   return {
@@ -87,14 +99,14 @@ export function moved<T extends Identified>(feed: Feed<T>, by: number): Feed<T> 
 }
 
 /** The cursor is at the newest while it is followed, and never nowhere. */
-function placed<T extends Identified>(feed: Feed<T>): Feed<T> {
+function placed<T extends Happened>(feed: Feed<T>): Feed<T> {
   const newest = feed.items.at(-1)?.id ?? null;
   if (feed.isFollowing) return { ...feed, cursorId: newest };
   return indexOf(feed) === -1 ? { ...feed, cursorId: feed.items[0]?.id ?? null } : feed;
 }
 
 /** The items to be seen: `rows` of them around the cursor, the newest at the bottom. */
-export function seen<T extends Identified>(feed: Feed<T>, rows: number): { items: readonly T[]; from: number } {
+export function seen<T extends Happened>(feed: Feed<T>, rows: number): { items: readonly T[]; from: number } {
   const last = feed.items.length;
   const index = feed.isFollowing ? last - 1 : indexOf(feed);
   // A third of the screen below the cursor, as far as there is that much.

@@ -1,4 +1,5 @@
 /** The filter line: what is typed holds after a moment, or at once with enter; escape brings back what held before. */
+import type { TokenQuery, WireProject } from '../../daemon/api/contract.js';
 import type { Effect } from './exchange.js';
 import * as feeds from './feeds.js';
 import { type Filter, type FilteredScreen, parseFilter, suggest, type Suggestion } from './filter.js';
@@ -70,6 +71,27 @@ export function completed(state: State, prompt: Prompt): Step {
   const before = text.slice(0, from) + first.insert;
   return changed(state, { ...prompt, line: { ...lineOf(before + text.slice(to)), caret: before.length } });
 }
+
+/** Why the filter of the list that is looked at does not hold any more, such as after its project was renamed; null: it does. */
+export function filterGone(state: State): string | null {
+  const filter = filterOf(state) ?? '';
+  if (filter === '' || !state.projects.all) return null;
+  const { isComplete = true, problems = [] } = parsed(state, filter) ?? {};
+  return isComplete ? null : `The filter does not hold any more: ${problems[0]?.message ?? filter}`;
+}
+
+/** What lets through only what is of a project: its name where that can be written, otherwise its id. */
+export function filterOfProject(state: State, { id, name }: WireProject): string {
+  const writings = [name, `"${name}"`].map((value) => `project:${value}`);
+  const means = (text: string) => {
+    const { query, isComplete } = parseFilter(text, 'tokens', known(state));
+    return isComplete && isOnly(query, id);
+  };
+  return writings.find(means) ?? `project:${id}`;
+}
+
+const isOnly = (query: TokenQuery, projectId: string) =>
+  JSON.stringify(query) === JSON.stringify({ project_id: projectId } satisfies TokenQuery);
 
 /** Sets the filter of the list that is looked at, unless it holds already. */
 export function applied(state: State, filter: string): Step {

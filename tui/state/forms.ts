@@ -3,14 +3,18 @@ import { integer } from '../../config/kinds.js';
 import type { CachePurge, TokenCreate, WireProject } from '../../daemon/api/contract.js';
 import { lifetime, LONGEST_RECOMMENDED_HOURS } from '../../cli/issuing.js';
 import { sent } from './changing.js';
-import { choiceField, dialogOf, textField, valueOf } from './dialog.js';
-import type { Change, Effect } from './exchange.js';
+import { choiceField, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
+import type { Change } from './exchange.js';
 import { Hidden } from './hidden.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
-import { type Dialog, saying, type State, type Step, whyNoChange, withLayer } from './state.js';
+import { type Dialog, layer, saying, type State, type Step, whyNoChange, withLayer } from './state.js';
+import { filterQuery } from './tokens.js';
 
 const LONGEST_REASON = 200;
+const LONGEST_NAME = 100;
+/** It becomes part of a header line. */
+const KEY = /^[\x21-\x7e]{1,512}$/;
 
 /** @param projectId chosen already, where the operator comes from a project. */
 export function newToken(state: State, projectId?: string): Step {
@@ -22,7 +26,8 @@ export function newToken(state: State, projectId?: string): Step {
       : 'The projects are not known yet';
     return [saying(state, words, 'bad')];
   }
-  const chosen = projectId ?? ofContext(state)?.id ?? only.id;
+  const likely = [projectId, filterQuery(state)?.project_id, ofContext(state)?.id];
+  const chosen = likely.find((id) => active.some((project) => project.id === id)) ?? only.id;
   return form(
     state,
     dialogOf(
@@ -93,12 +98,14 @@ export const setKey = (state: State, project: WireProject): Step =>
     ),
   );
 
+const TYPED_TO_PURGE = 'purge';
+
 export const purge = (state: State): Step =>
   form(
     state,
     dialogOf(
       {
-        purpose: { for: 'purge' },
+        purpose: { for: 'purge', typed: state.place.isProtected ? TYPED_TO_PURGE : null },
         title: 'Purge kept answers',
         action: 'Purge',
         fields: [
@@ -129,6 +136,7 @@ export const purge = (state: State): Step =>
             onlyIf: { field: 'what', value: 'project' },
           },
           reasonField(),
+          ...(state.place.isProtected ? [textField('typed', `Type ${TYPED_TO_PURGE} to confirm`, { width: 30 })] : []),
         ],
       },
       'field',
@@ -140,85 +148,129 @@ const reasonField = () => textField('reason', 'Reason', { hint: 'goes into the a
 
 function form(state: State, dialog: Dialog): Step {
   const why = whyNoChange(state);
-  return why === null ? previewed(above(state, dialog), dialog) : [saying(state, why, 'bad')];
+  return why === null ? previewed(above(state, dialog)) : [saying(state, why, 'bad')];
 }
 
 /** What a purge is of, as far as it can be told from what is filled in. */
-export function purgeBody(dialog: Dialog): CachePurge | string {
+export function purgeBody(dialog: Dialog): CachePurge | Problem {
   switch (valueOf(dialog, 'what')) {
     case 'all':
       return { all: true };
     case 'project': {
       const id = valueOf(dialog, 'project');
-      return id === '' ? 'There is no project' : { project_id: id };
+      return id === '' ? { field: 'what', words: 'There is no project' } : { project_id: id };
     }
     default: {
       const url = valueOf(dialog, 'url').trim();
       const method = valueOf(dialog, 'method') === 'POST' ? 'POST' : 'GET';
-      return /^\/v1(?:[/?]|$)/.test(url) ? { method, url } : 'The path begins with /v1';
+      return /^\/v1(?:[/?]|$)/.test(url) ? { method, url } : { field: 'url', words: 'The path begins with /v1' };
     }
   }
 }
 
+const isProblem = <T extends object>(it: T | Problem): it is Problem => 'words' in it;
+
+const AFTER_MS = 250;
+
+/** Something was typed: how many answers a purge would remove is asked in a moment. */
+export function changed(state: State, dialog: Dialog): Step {
+  const next = withLayer(state, dialog);
+  if (dialog.purpose.for !== 'purge' || isPreviewed(next, purgeBody(dialog))) return [next];
+  const untold = { ...next, cache: { ...next.cache, preview: null } };
+  return [untold, { do: 'wake', name: 'filter', afterMs: AFTER_MS }];
+}
+
+const isPreviewed = ({ cache: { preview } }: State, body: CachePurge | Problem) =>
+  preview !== null && !isProblem(body) && JSON.stringify(preview.body) === JSON.stringify(body);
+
 /** Asks how many answers the purge that is filled in would remove. */
-export function previewed(state: State, dialog: Dialog): Step {
-  if (dialog.purpose.for !== 'purge') return [state];
+export function previewed(state: State): Step {
+  const dialog = layer(state);
+  if (dialog?.kind !== 'dialog' || dialog.purpose.for !== 'purge') return [state];
   const body = purgeBody(dialog);
-  const preview = typeof body === 'string' ? null : { body, count: null, failure: null };
+  const preview = isProblem(body) ? null : { body, count: null, failure: null };
   const next = { ...state, cache: { ...state.cache, preview } };
-  return typeof body === 'string' ? [next] : [next, { do: 'ask', question: { of: 'purgeable', body } }];
+  return isProblem(body) ? [next] : [next, { do: 'ask', question: { of: 'purgeable', body } }];
 }
 
 /** Sends what the dialog is for, or says what is wrong with it. */
 export function submitted(state: State, dialog: Dialog): Step {
   const change = changeOf(dialog);
-  if (typeof change === 'string') return [withLayer(state, { ...dialog, problem: change })];
+  if (isProblem(change)) return [withLayer(state, refused(dialog, change))];
   const reason = valueOf(dialog, 'reason').trim();
   if (Array.from(reason).length > LONGEST_REASON) {
-    return [withLayer(state, { ...dialog, problem: `A reason has at most ${LONGEST_REASON} characters` })];
+    const words = `A reason has at most ${LONGEST_REASON} characters`;
+    return [withLayer(state, refused(dialog, { field: 'reason', words }))];
   }
-  const [next, ...effects] = sent(state, change, reason === '' ? null : reason);
   // What cannot be sent now stays filled in.
-  const isSent = effects.some((effect: Effect) => effect.do === 'change');
-  return [isSent ? { ...next, layers: next.layers.slice(0, -1) } : next, ...effects];
+  const why = whyNoChange(state);
+  if (why !== null) return [withLayer(state, refused(dialog, { field: null, words: why }))];
+  const closed = { ...state, layers: state.layers.slice(0, -1) };
+  return sent(closed, change, reason === '' ? null : reason, { form: dialog.purpose.for === 'change' ? null : dialog });
 }
 
-function changeOf(dialog: Dialog): Change | string {
+function changeOf(dialog: Dialog): Change | Problem {
   const { purpose } = dialog;
-  const name = valueOf(dialog, 'name').trim();
-  const key = valueOf(dialog, 'key').trim();
   switch (purpose.for) {
     case 'change':
-      return purpose.typed === null || valueOf(dialog, 'typed').trim() === purpose.typed
-        ? purpose.change
-        : `Type ${purpose.typed} to confirm`;
+      return isTyped(dialog, purpose.typed) ?? purpose.change;
     case 'new-token':
       return tokenCreate(dialog);
-    case 'new-project':
-      if (name === '') return 'It needs a name';
-      return key === '' ? "It needs the provider's key" : { what: 'create-project', name, key: new Hidden(key) };
-    case 'rename':
-      return name === '' ? 'It needs a name' : { what: 'update-project', project: purpose.project, body: { name } };
-    case 'set-key':
-      return key === ''
-        ? "It needs the provider's key"
-        : { what: 'update-project', project: purpose.project, body: {}, key: new Hidden(key) };
+    case 'new-project': {
+      const name = nameIn(dialog);
+      if (isProblem(name)) return name;
+      const key = keyIn(dialog);
+      return isProblem(key) ? key : { what: 'create-project', ...name, ...key };
+    }
+    case 'rename': {
+      const name = nameIn(dialog);
+      return isProblem(name) ? name : { what: 'update-project', project: purpose.project, body: name };
+    }
+    case 'set-key': {
+      const key = keyIn(dialog);
+      return isProblem(key) ? key : { what: 'update-project', project: purpose.project, body: {}, ...key };
+    }
     case 'purge': {
       const body = purgeBody(dialog);
-      return typeof body === 'string' ? body : { what: 'purge', body };
+      if (isProblem(body)) return body;
+      return isTyped(dialog, purpose.typed) ?? { what: 'purge', body };
     }
   }
 }
 
+/** @returns null when it is, or need not be. */
+function isTyped(dialog: Dialog, word: string | null): Problem | null {
+  if (word === null || valueOf(dialog, 'typed').trim() === word.trim()) return null;
+  return { field: 'typed', words: `Type ${word} to confirm` };
+}
+
+function nameIn(dialog: Dialog): { name: string } | Problem {
+  const name = valueOf(dialog, 'name').trim();
+  if (name === '') return { field: 'name', words: 'It needs a name' };
+  return isTooLong(name) ? TOO_LONG : { name };
+}
+
+const isTooLong = (name: string) => Array.from(name).length > LONGEST_NAME;
+const TOO_LONG: Problem = { field: 'name', words: `A name has at most ${LONGEST_NAME} characters` };
+
+function keyIn(dialog: Dialog): { key: Hidden } | Problem {
+  const key = valueOf(dialog, 'key').trim();
+  if (key === '') return { field: 'key', words: "It needs the provider's key" };
+  return KEY.test(key)
+    ? { key: new Hidden(key) }
+    : { field: 'key', words: 'A key has 1 to 512 visible ASCII characters and no spaces' };
+}
+
 const requests = integer(0, 2_147_483_647);
 
-function tokenCreate(dialog: Dialog): Change | string {
+function tokenCreate(dialog: Dialog): Change | Problem {
   const duration = lifetime.parse(valueOf(dialog, 'duration').trim());
-  if (!duration) return `Expires in: ${lifetime.accepts}`;
+  if (!duration) return { field: 'duration', words: `Expires in: ${lifetime.accepts}` };
   const given = valueOf(dialog, 'max').trim();
   const max = given === '' ? undefined : requests.parse(given);
-  if (given !== '' && max === undefined) return `Requests: ${requests.accepts}`;
+  if (given !== '' && max === undefined) return { field: 'max', words: `Requests: ${requests.accepts}` };
   const name = valueOf(dialog, 'name').trim();
+  if (isTooLong(name)) return TOO_LONG;
   const body: TokenCreate = {
     project_id: valueOf(dialog, 'project'),
     ...duration,

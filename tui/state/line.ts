@@ -6,6 +6,24 @@ export interface Line {
   caret: number;
 }
 
+/** A line that nobody may read but who types it: no dump of what holds it shows it. */
+class SecretLine implements Line {
+  readonly #text: string;
+
+  constructor(
+    text: string,
+    readonly caret: number,
+  ) {
+    this.#text = text;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+}
+
+export const concealed = ({ text, caret }: Line): Line => new SecretLine(text, caret);
+
 export const lineOf = (text: string): Line => ({ text, caret: text.length });
 export const EMPTY_LINE = lineOf('');
 
@@ -64,8 +82,13 @@ export function edited(line: Line, key: string): Line | undefined {
 
 const isOneCharacter = (key: string) => [...characters.segment(key)].length === 1;
 
+/** In UTF-16 units: longer than any path, key or filter that is meant. */
+const LONGEST = 4_096;
+
 /** Pasted text goes into the one line: what would end it becomes a space. */
 export function inserted({ text, caret }: Line, what: string): Line {
-  const fit = what.replace(/[\r\n\t]+/g, ' ').replace(/\p{Cc}/gu, '');
+  const clean = what.replace(/[\r\n\t]+/g, ' ').replace(/\p{Cc}/gu, '');
+  // No half of a surrogate pair stays before the bound.
+  const fit = clean.slice(0, Math.max(0, LONGEST - text.length)).replace(/[\ud800-\udbff]$/, '');
   return { text: text.slice(0, caret) + fit + text.slice(caret), caret: caret + fit.length };
 }

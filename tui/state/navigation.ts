@@ -1,6 +1,6 @@
 /** From view to view, and what lies above them. */
 import { EMPTY_LINE, lineOf } from './line.js';
-import { layer, type Layer, type State, type Step, TABS, type Tab, view, type View } from './state.js';
+import { layer, type Layer, saying, type State, type Step, TABS, type Tab, view, type View } from './state.js';
 
 export const opened = (state: State, next: View): State => ({ ...state, views: [...state.views, next] });
 
@@ -45,3 +45,10 @@ export function promptForFilter(state: State): Step {
 }
 
 export const palette = (state: State): Step => [above(state, { kind: 'palette', line: EMPTY_LINE, selected: 0 })];
+
+/** To another daemon, unless something is on its way to this one that would be lost. */
+export function toContext(state: State, context: string): Step {
+  if (state.goingTo !== null) return [saying(state, `On the way to ${state.goingTo} already`)];
+  if (state.underWay.length > 0) return [saying(state, 'A change is on its way; try again when it is made', 'bad')];
+  return [saying({ ...state, goingTo: context }, `Going to ${context}`), { do: 'connect', context }];
+}

@@ -3,7 +3,7 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { parseFilter } from './filter.js';
 import { listRows } from './rows.js';
 import type { ProjectsState, State } from './state.js';
-import { aged, asked, cursorRow, emptyWindow, needed, received } from './window.js';
+import { aged, asked, cursorRow, emptyWindow, move, needed, received } from './window.js';
 
 export const NO_PROJECTS: ProjectsState = {
   all: null,
@@ -16,6 +16,12 @@ export const NO_PROJECTS: ProjectsState = {
 export function answered(state: State, all: readonly WireProject[]): State {
   return arranged(state, { all });
 }
+
+/** In a window of another height. */
+export const fitted = (state: State): State => ({
+  ...state,
+  projects: { ...state.projects, window: move(state.projects.window, 0, listRows(state)) },
+});
 
 /** With another filter or order, and the cursor on the project that it was on. */
 export function arranged(state: State, change: Partial<ProjectsState>): State {

@@ -9,7 +9,7 @@ import type {
   WireToken,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
-import type { Change, ContextShown, Effect, Failure, Named, Place } from './exchange.js';
+import type { Change, ContextShown, Effect, Failure, Named, Place, Question } from './exchange.js';
 import type { Feed } from './feed.js';
 import type { Hidden } from './hidden.js';
 import type { Line } from './line.js';
@@ -30,6 +30,8 @@ export interface State {
   nowMs: number;
   place: Place;
   connection: Connection;
+  /** The context whose daemon is to be looked at next, while the way there is being found. */
+  goingTo: string | null;
   isPaused: boolean;
   /** So often what is shown is asked for anew. */
   refreshMs: number;
@@ -38,6 +40,8 @@ export interface State {
   layers: readonly Layer[];
   message: Message | null;
   undo: Undo | null;
+  /** Changes that were sent and not answered yet. */
+  underWay: readonly UnderWay[];
   /** A change of many, or a question of many answers, that goes on. */
   progress: { words: string; done: number; of: number } | null;
   overview: {
@@ -74,7 +78,11 @@ export interface Connection {
   is: 'connecting' | 'live' | 'stale' | 'offline' | 'denied';
   /** Of the last good answer; null: there was none. */
   answeredMs: number | null;
+  /** When all that is shown was last asked for. */
+  askedMs: number | null;
   failure: Failure | null;
+  /** The questions that were not answered when they were last asked. */
+  failing: readonly Question['of'][];
   /** When it is tried again. */
   retryMs: number | null;
   /** How often in a row it failed. */
@@ -104,6 +112,8 @@ export interface TokensState {
   all: number | null;
   /** Where `v` began to mark; null: it did not. */
   rangeFrom: number | null;
+  /** Every token is being asked for, to be marked. */
+  collecting: 'marks' | 'inverse' | null;
   /** What a token's count was when it was first seen, for its requests per minute. */
   counted: ReadonlyMap<string, { atMs: number; count: number }>;
 }
@@ -141,6 +151,15 @@ export interface Message {
   words: string;
   tone: 'good' | 'plain' | 'bad';
   untilMs: number;
+}
+
+/** A change on its way, and what is there again when the daemon refuses it. */
+export interface UnderWay {
+  change: Change;
+  /** The form that it was filled in. */
+  form: Dialog | null;
+  /** What it takes back. */
+  undo: Undo | null;
 }
 
 /** What takes back the last change. */
@@ -195,7 +214,7 @@ export type Purpose =
   | { for: 'new-project' }
   | { for: 'rename'; project: Named }
   | { for: 'set-key'; project: Named }
-  | { for: 'purge' };
+  | { for: 'purge'; typed: string | null };
 
 /** The secret of a new token, once. */
 export interface Reveal {
@@ -203,8 +222,11 @@ export interface Reveal {
   token: WireToken;
   secret: Hidden;
   isShown: boolean;
+  /** Whether it was shown, copied or written, so that it can have been stored. */
+  isTaken: boolean;
   /** Where it is being written to; null: nowhere. */
   path: Line | null;
+  isWriting: boolean;
   /** What became of it. */
   said: string | null;
   problem: string | null;
@@ -256,10 +278,26 @@ export const saying = (state: State, words: string, tone: Message['tone'] = 'pla
   message: { words, tone, untilMs: state.nowMs + MESSAGE_MS },
 });
 
-/** Why nothing can be changed now; null when it can. */
-export function whyNoChange({ place, connection }: State): string | null {
-  if (place.isReadonly) return 'read-only: nothing is changed from here';
-  if (connection.is === 'offline' || connection.is === 'connecting') return 'offline, not sent';
-  if (connection.is === 'denied') return 'the management token was refused, not sent';
-  return null;
+/** What goes on that is of many, and that Escape stops; null: nothing. */
+export function goingOn({ underWay, tokens }: State): string | null {
+  if (tokens.collecting !== null) return 'Marking';
+  const many = underWay.find(({ change }) => 'tokens' in change && change.tokens.length > 1);
+  if (!many) return null;
+  return many.change.what === 'revoke' ? 'Revoking' : 'Reactivating';
 }
+
+/** Why nothing can be changed now; null when it can. */
+export function whyNoChange(state: State): string | null {
+  const { place, connection, goingTo } = state;
+  if (place.isReadonly) return 'read-only: nothing is changed from here';
+  if (goingTo !== null) return `on the way to ${goingTo}, not sent`;
+  if (connection.is === 'connecting') return 'not connected yet, not sent';
+  if (connection.is === 'offline') return 'offline, not sent';
+  if (connection.is === 'denied') return 'the management token was refused, not sent';
+  const what = goingOn(state);
+  return what === null ? null : `${what} goes on; esc stops it`;
+}
+
+/** Now, by the daemon's clock: what its timestamps are to be held against. */
+export const daemonNow = ({ nowMs, connection }: Pick<State, 'nowMs' | 'connection'>): number =>
+  nowMs + (connection.skewMs ?? 0);

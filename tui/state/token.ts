@@ -3,12 +3,16 @@ import type { WireAuditRecord, WireEvent, WireToken, WireUsageLine } from '../..
 import type { Effect, Question } from './exchange.js';
 import { opened } from './navigation.js';
 import { listRows } from './rows.js';
-import { type State, type Step, type TokenState, view } from './state.js';
+import { daemonNow, type State, type Step, type TokenState, view } from './state.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** What is shown by the hour. */
 const HOURS_SHOWN = 24;
+/** The beginning of the last day, from a whole hour on: the question stays the same for a while, and its answer with it. */
+export const dayBefore = (state: State) =>
+  new Date(Math.floor(daemonNow(state) / HOUR_MS) * HOUR_MS - (HOURS_SHOWN - 1) * HOUR_MS).toISOString();
+
 /** Requests of the last minute that are remembered one by one. */
 const MOST_REQUESTS = 6_000;
 
@@ -33,10 +37,9 @@ export function open(state: State, id: string, known: WireToken | null): Step {
 }
 
 export function questions(state: State, id: string): Question[] {
-  const since = new Date(Math.floor(state.nowMs / HOUR_MS) * HOUR_MS - (HOURS_SHOWN - 1) * HOUR_MS).toISOString();
   return [
     { of: 'token', id },
-    { of: 'usage', query: { by: 'hour', token_id: id, since } },
+    { of: 'usage', query: { by: 'hour', token_id: id, since: dayBefore(state) } },
     { of: 'tokenAudit', id },
   ];
 }

@@ -1,10 +1,11 @@
 /** The list of tokens: what it asks for, what answers make of it, and its cursor, marks, filter and order. */
 import type { Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
+import { mayAsk } from './connection.js';
 import type { Question } from './exchange.js';
 import { parseFilter } from './filter.js';
 import { listRows } from './rows.js';
-import { saying, type State, type Step, TOKEN_ORDERS, type TokensState } from './state.js';
+import { goingOn, saying, type State, type Step, TOKEN_ORDERS, type TokensState } from './state.js';
 import * as windows from './window.js';
 
 /** The tokens by a filter: what is known of them holds whatever their order. */
@@ -18,6 +19,7 @@ export const NO_TOKENS: TokensState = {
   marks: new Map(),
   all: null,
   rangeFrom: null,
+  collecting: null,
   counted: new Map(),
 };
 
@@ -31,29 +33,25 @@ export function filterQuery({ projects, tokens }: State, filter = tokens.filter)
 }
 
 /** @param end the rows from the tail are the first of the reverse order. */
-function pageQuery(state: State, { end, cursor }: windows.PageWanted): TokenQuery | null {
-  const { order, isDescending } = state.tokens;
-  const query = filterQuery(state);
+function pageQuery({ tokens }: State, query: TokenQuery, { end, cursor }: windows.PageWanted): TokenQuery {
+  const { order, isDescending } = tokens;
   const isReverse = isDescending !== (end === 'tail');
-  return (
-    query && {
-      ...query,
-      sort: isReverse ? `-${order}` : order,
-      limit: String(windows.PAGE_ROWS),
-      ...(cursor !== null && { cursor }),
-    }
-  );
+  return {
+    ...query,
+    sort: isReverse ? `-${order}` : order,
+    limit: String(windows.PAGE_ROWS),
+    ...(cursor !== null && { cursor }),
+  };
 }
 
 /** With what the list asks for to show what it is to show. */
 export function asked(state: State): Step {
   const { window } = state.tokens;
+  const query = filterQuery(state);
+  if (!query || !mayAsk(state)) return [state];
   const pages = windows.needed(window, listRows(state));
   if (pages.length === 0) return [state];
-  const questions = pages.flatMap((page): Question[] => {
-    const query = pageQuery(state, page);
-    return query ? [{ of: 'tokens', query, page }] : [];
-  });
+  const questions = pages.map((page): Question => ({ of: 'tokens', query: pageQuery(state, query, page), page }));
   const next = { ...state, tokens: { ...state.tokens, window: windows.asked(window, pages) } };
   return [next, ...questions.map((question) => ({ do: 'ask', question }) as const)];
 }
@@ -118,12 +116,15 @@ export function meant(state: State): readonly WireToken[] {
   return token ? [token] : [];
 }
 
-/** Begins the list anew: another filter, another order. */
-export function anew({ tokens, ...state }: State, change: Partial<TokensState>): Step {
+/** Another list: another filter, another order. */
+export function listed({ tokens, ...state }: State, change: Partial<TokensState>): State {
   const next = { ...tokens, ...change, rangeFrom: null };
   const order = `${next.isDescending ? '-' : ''}${next.order}`;
-  return asked({ ...state, tokens: { ...next, window: windowOf(next.filter, order) } });
+  return { ...state, tokens: { ...next, window: windowOf(next.filter, order) } };
 }
+
+/** Another list, and asks for it. */
+export const anew = (state: State, change: Partial<TokensState>): Step => asked(listed(state, change));
 
 export function ordered(state: State): Step {
   const { tokens } = state;
@@ -149,7 +150,7 @@ export function rangeMarked(state: State): Step {
   const { window, rangeFrom } = tokens;
   if (rangeFrom === null) {
     const next = { ...state, tokens: { ...tokens, rangeFrom: window.cursorIndex } };
-    return [saying(next, 'Marking from here: move, and v again')];
+    return [saying(next, 'Marking from here: move, and v again; esc gives it up')];
   }
   const [from, to] = [Math.min(rangeFrom, window.cursorIndex), Math.max(rangeFrom, window.cursorIndex)];
   const marks = new Map(tokens.marks);
@@ -168,17 +169,39 @@ export function rangeMarked(state: State): Step {
 }
 
 /** Asks for every token of the filter; they are marked when they come. */
-export function everyTokenAsked(state: State, as: 'marks' | 'inverse'): Step {
+export function everyTokenAsked(state: State, collecting: 'marks' | 'inverse'): Step {
   const query = filterQuery(state);
-  return query ? [state, { do: 'ask', question: { of: 'everyToken', query, as } }] : [state];
+  if (!query) return [saying(state, 'The filter does not hold', 'bad')];
+  const next = { ...state, tokens: { ...state.tokens, collecting, rangeFrom: null } };
+  return [next, { do: 'ask', question: { of: 'everyToken', query, as: collecting } }];
 }
 
-export function everyTokenCame(state: State, as: 'marks' | 'inverse', tokens: readonly WireToken[]): State {
-  const before = state.tokens.marks;
-  const marked = as === 'marks' ? tokens : tokens.filter(({ id }) => !before.has(id));
-  const marks = new Map(marked.map((token) => [token.id, token]));
-  const next = { ...state, progress: null, tokens: { ...state.tokens, marks, rangeFrom: null } };
-  return saying(next, `Marked ${marks.size.toLocaleString('en')}`);
+/** Why they cannot be asked for now. */
+export function whyNotEvery(state: State): string | null {
+  const what = goingOn(state);
+  if (what !== null) return `${what} goes on; esc stops it`;
+  if (!mayAsk(state)) return 'the management token was refused, not asked';
+  const { window } = state.tokens;
+  return windows.isHeardOf(window) && windows.lengthOf(window) === 0 ? 'There is no token here' : null;
+}
+
+/** Marks that the filter does not let through stay as they are. */
+export function everyTokenCame(state: State, all: readonly WireToken[]): State {
+  const { collecting, window } = state.tokens;
+  // It was stopped.
+  if (collecting === null) return state;
+  const marks = new Map(state.tokens.marks);
+  for (const token of all) {
+    if (collecting === 'marks' || !marks.delete(token.id)) marks.set(token.id, token);
+  }
+  const next = { ...state, progress: null, tokens: { ...state.tokens, marks, collecting: null } };
+  const words = `${marks.size.toLocaleString('en')} marked`;
+  const total = window.total ?? 0;
+  // What is read at once has a bound, a round one.
+  const isCut = all.length > 0 && all.length < total && all.length % 1_000 === 0;
+  return isCut
+    ? saying(next, `${words}; of ${total.toLocaleString('en')} no more are read at once`, 'bad')
+    : saying(next, words);
 }
 
 export const unmarked = (state: State): State => ({

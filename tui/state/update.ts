@@ -1,16 +1,19 @@
 /** The next state: what an action makes of one, and what is to be done for it. No clock, no daemon, no terminal. */
-import * as changing from './changing.js';
 import * as connection from './connection.js';
-import type { Action, Effect, Failure, Question, Timed } from './exchange.js';
+import type { Action, Effect, Failure, Outcome, Place, Question, Timed } from './exchange.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
+import * as forms from './forms.js';
 import { above } from './navigation.js';
+import * as outcome from './outcome.js';
 import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
-import { type Sample, saying, type State, type Step, withLayer } from './state.js';
+import { listRows } from './rows.js';
+import { goingOn, type Reveal, type Sample, saying, type State, type Step, view, withLayer } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 import { beginning } from './beginning.js';
+import * as windows from './window.js';
 
 const SECOND_MS = 1_000;
 /** As many samples as the chart of the overview can be wide. */
@@ -24,12 +27,17 @@ export interface Press {
 
 export function update(before: State, action: Timed, press: Press): Step {
   const [state, ...effects] = reduced({ ...before, nowMs: action.atMs }, action, press);
+  const heeded = connection.mayAsk(state) ? effects : effects.filter(isOfOurs);
   const wanted = streams(state);
   const isFollowed = JSON.stringify(wanted) === JSON.stringify(streams(before));
-  return isFollowed && action.on !== 'began' && action.on !== 'connected'
-    ? [state, ...effects]
-    : [state, ...effects, { do: 'follow', streams: wanted }];
+  const isAnew = action.on === 'began' || action.on === 'connected';
+  return isFollowed && !isAnew
+    ? [state, ...heeded]
+    : [feeds.unopened(state), ...heeded, { do: 'follow', streams: wanted }];
 }
+
+/** Whether it goes without a daemon. */
+const isOfOurs = (effect: Effect) => effect.do !== 'ask' || effect.question.of === 'contexts';
 
 function reduced(state: State, action: Action, press: Press): Step {
   switch (action.on) {
@@ -43,15 +51,17 @@ function reduced(state: State, action: Action, press: Press): Step {
       return resized(state, action);
     case 'woke':
       if (action.name === 'refresh') return woke(state);
-      return action.name === 'filter' ? filtering.settled(state) : second(state);
+      return action.name === 'filter' ? typedOut(state) : second(state);
     case 'answered': {
       const [next, ...effects] = answered(state, action);
-      const [live, ...more] = connection.answered(next);
-      return [live, ...effects, ...more];
+      const { of } = action.question;
+      return [of === 'contexts' ? next : connection.answered(next, of), ...effects];
     }
     case 'failed':
       return failed(state, action.question, action.failure);
     case 'progress':
+      // It may come late, after it was stopped.
+      if (goingOn(state) === null) return [state];
       return [{ ...state, progress: { words: action.words, done: action.done, of: action.of } }];
     case 'changed':
       return changed(state, action);
@@ -60,24 +70,26 @@ function reduced(state: State, action: Action, press: Press): Step {
     case 'streamed':
       return [feeds.streamed(state, action.streamed)];
     case 'stream':
-      return [streamState(state, action)];
+      return streamState(state, action);
     case 'heard':
       return [{ ...state, connection: { ...state.connection, skewMs: action.skewMs ?? state.connection.skewMs } }];
     case 'connected':
-      return begun({ ...beginning(state), place: action.place, nowMs: state.nowMs });
+      return begun(saying({ ...beginning(state), place: action.place }, `Now at ${nameOf(action.place)}`, 'good'));
     case 'notConnected':
-      return [saying(state, `${action.context}: ${action.failure.message}`, 'bad')];
+      return [saying({ ...state, goingTo: null }, `${action.context}: ${action.failure.message}`, 'bad')];
     case 'copied':
       // Whether the terminal took it nobody can tell.
       return [said(state, `${action.what} was sent to the terminal's clipboard`)];
     case 'notCopied':
-      return [saying(state, `${action.what}: too long for the terminal's clipboard`, 'bad')];
+      return [notDone(state, `${action.what}: too long for the terminal's clipboard`)];
     case 'written':
       return [said(state, `Written to ${action.path}`)];
     case 'notWritten':
-      return [notWritten(state, action)];
+      return [notDone(state, `${action.path} was not written: ${action.why}`)];
   }
 }
+
+const nameOf = ({ context, server }: Place) => context ?? server;
 
 function begun(state: State): Step {
   const [next, ...effects] = refreshed(state);
@@ -97,9 +109,15 @@ function second(state: State): Step {
 
 /** A taller screen may show rows that were not asked for yet. */
 function resized(state: State, { columns, rows }: { columns: number; rows: number }): Step {
-  const next = { ...state, size: { columns, rows } };
-  const [moved, ...effects] = tokens.movedBy(next, 0);
-  return [moved, ...effects];
+  const next = projects.fitted({ ...state, size: { columns, rows } });
+  if (view(next).screen === 'tokens') return tokens.movedBy(next, 0);
+  return [{ ...next, tokens: { ...next.tokens, window: windows.move(next.tokens.window, 0, listRows(next)) } }];
+}
+
+/** Nothing was typed for a moment: what was typed holds. */
+function typedOut(state: State): Step {
+  const top = state.layers.at(-1);
+  return top?.kind === 'dialog' ? forms.previewed(state) : filtering.settled(state);
 }
 
 type AnsweredAction = Extract<Action, { on: 'answered' }>;
@@ -124,7 +142,7 @@ const ANSWERED: Taking = {
   tokens: (state, { page }, answer) => tokens.answered(state, page, answer),
   dying: (state, _, { items }) => [{ ...state, overview: { ...state.overview, dying: items } }],
   token: (state, _, answer) => [token.answered(state, answer)],
-  everyToken: (state, { as }, answer) => [tokens.everyTokenCame(state, as, answer)],
+  everyToken: (state, _, answer) => [tokens.everyTokenCame(state, answer)],
   projects: (state, _, answer) => [projects.answered(state, answer)],
   usage: (state, { query }, answer) =>
     query.token_id === undefined
@@ -158,10 +176,11 @@ function previewed(state: State, body: string, what: { count: number | null; fai
 
 function failed(before: State, question: Question, failure: Failure): Step {
   const state = withoutAnswer(before, question, failure);
-  if (connection.isOfDaemon(failure)) return connection.failed(state, failure);
-  if (question.of === 'token' && failure.status === 404) return [token.gone(state, question.id)];
-  if (question.of === 'purgeable' || question.of === 'contexts') return [state];
-  return [saying(state, failure.message, 'bad')];
+  if (question.of === 'contexts') return [state];
+  if (connection.isOfDaemon(failure)) return connection.failed(state, failure, question.of);
+  const heard = connection.answered(state, question.of);
+  if (question.of === 'token' && failure.status === 404) return [token.gone(heard, question.id)];
+  return [question.of === 'purgeable' ? heard : saying(heard, failure.message, 'bad')];
 }
 
 /** Who waited for it waits no longer. */
@@ -170,7 +189,7 @@ function withoutAnswer(state: State, question: Question, failure: Failure): Stat
     case 'tokens':
       return tokens.failed(state, question.page);
     case 'everyToken':
-      return { ...state, progress: null };
+      return { ...state, progress: null, tokens: { ...state.tokens, collecting: null } };
     case 'audit':
       return { ...state, audit: { ...state.audit, isReadingOlder: false } };
     case 'purgeable':
@@ -185,40 +204,46 @@ function withoutAnswer(state: State, question: Question, failure: Failure): Stat
 }
 
 /** What is shown is asked for anew, so that the change is to be seen. */
-function changed(state: State, { change, outcome }: Extract<Action, { on: 'changed' }>): Step {
-  const next = changing.changed(state, change, outcome);
-  const { created } = outcome;
-  const shown = created
-    ? above(next, { kind: 'reveal', ...created, isShown: false, path: null, said: null, problem: null })
-    : next;
-  return refreshed(shown);
+function changed(state: State, action: Extract<Action, { on: 'changed' }>): Step {
+  const next = outcome.changed(state, action.change, action.outcome);
+  const { created } = action.outcome;
+  return refreshed(created ? above(next, revealOf(created)) : next);
 }
 
+const revealOf = (created: NonNullable<Outcome['created']>): Reveal => ({
+  kind: 'reveal',
+  ...created,
+  isShown: false,
+  isTaken: false,
+  path: null,
+  isWriting: false,
+  said: null,
+  problem: null,
+});
+
 function refused(state: State, { change, failure }: Extract<Action, { on: 'refused' }>): Step {
-  const next = changing.notChanged(state, change, failure);
+  const next = outcome.notChanged(state, change, failure);
   if (!connection.isOfDaemon(failure)) return [next];
-  const [away, ...effects]: [State, ...Effect[]] = connection.failed(next, failure) as [State, ...Effect[]];
+  const [away, ...effects] = connection.failed(next, failure, null);
   return [{ ...away, message: next.message }, ...effects];
 }
 
-function streamState(state: State, { of, is, failure }: Extract<Action, { on: 'stream' }>): State {
-  const stream = is === 'open' ? 'open' : 'lost';
-  const heard = failure?.status === 401 ? connection.failed(state, failure)[0] : state;
-  if (of === 'audit') return { ...heard, audit: { ...heard.audit, stream } };
-  if (of === 'events') return { ...heard, events: { ...heard.events, stream } };
-  return heard;
+function streamState(state: State, { of, is, failure }: Extract<Action, { on: 'stream' }>): Step {
+  if (failure?.status === 401) return connection.failed(state, failure, null);
+  return of === 'tokenEvents' ? [state] : feeds.streamIs(state, of, is);
 }
 
 /** In the dialog of the secret, where it is about that. */
 function said(state: State, words: string): State {
   const top = state.layers.at(-1);
   return top?.kind === 'reveal'
-    ? withLayer(state, { ...top, said: words, path: null, problem: null })
+    ? withLayer(state, { ...top, said: words, isTaken: true, path: null, isWriting: false, problem: null })
     : saying(state, words);
 }
 
-function notWritten(state: State, { path, why }: { path: string; why: string }): State {
+function notDone(state: State, words: string): State {
   const top = state.layers.at(-1);
-  const words = `${path} was not written: ${why}`;
-  return top?.kind === 'reveal' ? withLayer(state, { ...top, problem: words }) : saying(state, words, 'bad');
+  return top?.kind === 'reveal'
+    ? withLayer(state, { ...top, said: null, isWriting: false, problem: words })
+    : saying(state, words, 'bad');
 }
