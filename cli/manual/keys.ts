@@ -14,6 +14,7 @@ const SPOTS: readonly (readonly [spot: Spot, title: string])[] = [
   ['cache', 'On cache:'],
   ['dialog', 'In a dialog:'],
   ['reveal', 'When a secret is shown:'],
+  ['path', 'While the file for a secret is named:'],
   ['prompt', 'While a filter is typed:'],
   ['palette', 'In the command palette:'],
   ['help', 'In help:'],

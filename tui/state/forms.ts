@@ -168,7 +168,7 @@ export function purgeBody(dialog: Dialog): CachePurge | Problem {
   }
 }
 
-const isProblem = <T extends object>(it: T | Problem): it is Problem => 'words' in it;
+const isProblem = (it: object): it is Problem => 'words' in it;
 
 const AFTER_MS = 250;
 
