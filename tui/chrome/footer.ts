@@ -1,15 +1,11 @@
 /** The last line: the keys that matter most here, from the table of keys. */
-import type { Binding } from '../keys/binding.js';
-import { keyShown } from '../keys/binding.js';
+import { type Binding, keyShown, labelOf } from '../keys/binding.js';
 import { bindingsOn, spotOf } from '../keys/press.js';
 import { fitted, strip, type Strip, text, widthOf } from '../parts/strip.js';
-import { layer, type State } from '../state/state.js';
+import type { State } from '../state/state.js';
 
 export function footer(state: State): Strip {
   const { columns } = state.size;
-  const top = layer(state);
-  // What is typed there goes into the name of a file, so that no key of the table means anything.
-  if (top?.kind === 'reveal' && top.path !== null) return fitted([], columns);
   const shown = bindingsOn(spotOf(state))
     .filter(({ footer: place }) => place !== undefined)
     .sort((one, other) => (one.footer ?? 0) - (other.footer ?? 0));
@@ -26,11 +22,10 @@ export function footer(state: State): Strip {
 function entry(state: State, binding: Binding): Strip {
   const {
     keys: [key = ''],
-    label,
   } = binding;
   const isIdle = (binding.unless?.(state) ?? null) !== null;
   return strip(
     text(keyShown(key, state.look.ascii), isIdle ? 'faint' : 'key'),
-    text(` ${label}`, isIdle ? 'faint' : 'plain'),
+    text(` ${labelOf(binding, state)}`, isIdle ? 'faint' : 'plain'),
   );
 }

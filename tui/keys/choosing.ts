@@ -26,6 +26,8 @@ export function choices(state: State): readonly Binding[] {
   return [...found].sort((one, other) => rank(one) - rank(other));
 }
 
+export const chosenAt = (state: State, selected: number) => Math.min(selected, choices(state).length - 1);
+
 const lengthOf = (state: State, top: Choice) =>
   top.kind === 'contexts' ? (top.all?.length ?? 0) : choices(state).length;
 

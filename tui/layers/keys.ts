@@ -1,6 +1,6 @@
 /** What can be done on the screen below, to choose from: by name in the palette, by key in help. */
 import { type Binding, keyShown } from '../keys/binding.js';
-import { choices, chosenAt } from '../keys/press.js';
+import { choices, chosenAt } from '../keys/choosing.js';
 import { choiceLines } from '../parts/choice.js';
 import { edited } from '../parts/editing.js';
 import type { Area } from '../parts/list.js';

@@ -42,7 +42,8 @@ function secretLines({ secret, isShown }: Reveal, columns: number): string[] {
 
 /** What can be done with it; the last one ends it, so it stands apart. */
 function keys({ look }: State, room: number): Strip[] {
-  const all = bindingsOn('reveal').map((binding): Strip => {
+  const told = bindingsOn('reveal').filter(({ footer }) => footer !== undefined);
+  const all = told.map((binding): Strip => {
     const [key = ''] = binding.keys;
     return strip(text(keyShown(key, look.ascii), 'key'), ` ${binding.label}`);
   });

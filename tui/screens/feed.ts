@@ -4,11 +4,11 @@ import { exact } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import { type Area, selected } from '../parts/list.js';
 import { cut, fitted, joined, strip, type Strip, text } from '../parts/strip.js';
-import { type Feed, indexOf, seen, underCursor } from '../state/feed.js';
+import { type Feed, type Happened, indexOf, seen, underCursor } from '../state/feed.js';
 import { feedRows } from '../state/rows.js';
 import type { State } from '../state/state.js';
 
-interface Fed<T extends { id: string }> {
+interface Fed<T extends Happened> {
   feed: Feed<T>;
   columns: readonly Column<T>[];
   /** All of one item, a line each. */
@@ -18,7 +18,7 @@ interface Fed<T extends { id: string }> {
 
 const BEFORE = 2;
 
-export function fed<T extends { id: string }>(state: State, list: Fed<T>, area: Area): Strip[] {
+export function fed<T extends Happened>(state: State, list: Fed<T>, area: Area): Strip[] {
   const { feed } = list;
   const columns = laid(list.columns, area.columns - BEFORE - 3);
   const rows = feedRows(state, feed);
@@ -38,7 +38,7 @@ export function fed<T extends { id: string }>(state: State, list: Fed<T>, area: 
 }
 
 /** The one under the cursor, in what is left of the frame. */
-function open<T extends { id: string }>({ feed, linesOf }: Fed<T>, above: number, rows: number, area: Area): Strip[] {
+function open<T extends Happened>({ feed, linesOf }: Fed<T>, above: number, rows: number, area: Area): Strip[] {
   const item = feed.isOpen ? underCursor(feed) : undefined;
   if (!item) return [];
   const columns = area.columns - 4;

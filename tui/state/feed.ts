@@ -44,7 +44,7 @@ export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   stream: 'opening',
 });
 
-interface Happened {
+export interface Happened {
   id: string;
   /** RFC 3339, in UTC and all to the same digit. */
   time: string;
