@@ -17,6 +17,25 @@ export default tseslint.config(
     },
   },
   {
+    files: ['daemon/admin/assets/*.js'],
+    languageOptions: {
+      globals: Object.fromEntries(
+        [
+          'addEventListener',
+          'document',
+          'DOMParser',
+          'fetch',
+          'getSelection',
+          'Intl',
+          'location',
+          'navigator',
+          'setInterval',
+          'setTimeout',
+        ].map((name) => [name, 'readonly']),
+      ),
+    },
+  },
+  {
     files: ['test/**/*.ts'],
     rules: {
       // chai's assertions are property reads.

@@ -29,6 +29,7 @@ const runs = async () => [(await import('./run.js')).runCommand];
 const configuration = async () => (await import('./config.js')).configCommands;
 const contexts = async () => (await import('./context.js')).contextCommands;
 const migrations = async () => (await import('./migrate.js')).migrateCommands;
+const admin = async () => [(await import('./admin.js')).adminCommand];
 const tui = async () => [(await import('./tui.js')).tuiCommand];
 const completion = async () => [(await import('./completion.js')).completionCommand];
 const completing = async () => [(await import('./complete.js')).completeCommand];
@@ -51,6 +52,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
     load: async () => (await Promise.all(Object.values(MANAGED).map((group) => group.load()))).flat(),
   },
   ...Object.fromEntries(Object.entries(MANAGED).map(([word, group]) => [`manage ${word}`, group])),
+  admin: { summary: 'the Admin UI as a service of its own', load: admin },
   tui: { summary: 'tokens, projects, audit, cache and events in full screen', load: tui },
   usage: { summary: 'what tokens were used for', load: usage },
   run: { summary: 'run a command with a token of its own, which is revoked when the command ends', load: runs },

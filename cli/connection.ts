@@ -22,12 +22,15 @@ export type Connecting = Pick<Invocation, 'shell' | 'globals' | 'input' | 'outpu
 export async function connectionTo(
   connecting: Pick<Connecting, 'globals' | 'output' | 'destination'>,
 ): Promise<Connection> {
-  const connection = await way(connecting);
+  const connection = await wayTo(connecting);
   return { ...connection, fetch: observed(connection.fetch, connection.server.shown, connecting.output) };
 }
 
 /** The same, without a word of what is asked there. */
-async function way({ globals, destination }: Pick<Connecting, 'globals' | 'destination'>): Promise<Connection> {
+export async function wayTo({
+  globals,
+  destination,
+}: Pick<Connecting, 'globals' | 'destination'>): Promise<Connection> {
   const server = serverOf(destination().server);
   const ask = server.socketPath === undefined ? fetch : await fetchOver(server.socketPath);
   return { server, fetch: ask, timeoutMs: globals.timeout ?? DEFAULT_TIMEOUT_MS };
@@ -41,7 +44,7 @@ export interface Reach extends Connection {
 
 /** @throws {Failure} with exit 2 for a server that cannot be, 3 without a usable management token. */
 export async function reach(connecting: Connecting): Promise<Reach> {
-  const connection = await way(connecting);
+  const connection = await wayTo(connecting);
   const { server } = connection;
   const { context } = connecting.destination();
   const managementToken = await managementTokenOf({ ...connecting, context });

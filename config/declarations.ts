@@ -1,8 +1,5 @@
 /**
  * Every setting, declared once: types, parsing and all documentation come from here. After a change run `npm run docs`.
- *
- * A setting that `hasNoEffectYet` is checked like the others, and the daemon warns when it is set: nobody shall believe
- * that a cache is on which is not in this build. Whoever builds the feature removes the mark.
  */
 import * as derived from './defaults.js';
 import type { DerivedDefault } from './defaults.js';
@@ -35,10 +32,9 @@ export interface Setting<T> {
   isSecret: boolean;
   /** Applied on SIGHUP. */
   isReloadable: boolean;
-  hasNoEffectYet: boolean;
 }
 
-type Mark = 'isRequired' | 'isSecret' | 'isReloadable' | 'hasNoEffectYet';
+type Mark = 'isRequired' | 'isSecret' | 'isReloadable';
 
 function setting<T>(
   name: string,
@@ -56,7 +52,6 @@ function setting<T>(
     isRequired: marked('isRequired'),
     isSecret: marked('isSecret'),
     isReloadable: marked('isReloadable'),
-    hasNoEffectYet: marked('hasNoEffectYet'),
   };
 }
 
@@ -69,7 +64,7 @@ const listening = {
     'MANAGEMENT_TOKEN',
     credential,
     null,
-    'The credential of the management API and of the command line, compared byte for byte. Read at start only.',
+    'The credential of the management API, of the command line and of the Admin UI, compared byte for byte. Read at start only.',
     'isRequired',
     'isSecret',
   ),
@@ -82,13 +77,13 @@ const listening = {
   managementListenAddress: optional(
     'MANAGEMENT_LISTEN_ADDR',
     listenAddress,
-    'Where /manage is served, there and only there, so that /v1 can be public alone.',
+    'Where /manage, the Admin UI and the metrics are served, there and only there, so that /v1 can be public alone.',
   ),
   maxConnections: setting('MAX_CONNECTIONS', integer(1, 1_000_000), '10000', 'The most client connections at a time.'),
   trustedProxies: optional(
     'TRUSTED_PROXIES',
     networks,
-    'The networks of the proxies in front, separated by commas, whose X-Forwarded-For is believed: it says who the client is. Over a unix socket it is believed once there is one of them.',
+    'The networks of the proxies in front, separated by commas, whose X-Forwarded-For is believed, which says who the client is, and X-Forwarded-Proto, which says whether a browser came over TLS. Over a unix socket it is believed once there is one of them.',
   ),
   corsAllowedOrigins: optional(
     'CORS_ALLOWED_ORIGINS',
@@ -375,8 +370,8 @@ const observing = {
     'Whether metrics are served, in the format of Prometheus, to whoever asks.',
   ),
   metricsPath: setting('METRICS_PATH', pagePath, '/metrics', 'Where they are served, beside /manage.'),
-  adminUiEnabled: setting('ADMIN_UI_ENABLED', flag, 'true', 'Whether the Admin UI is served.', 'hasNoEffectYet'),
-  adminUiPath: setting('ADMIN_UI_PATH', pagesPath, '/admin/', 'Where it is served.', 'hasNoEffectYet'),
+  adminUiEnabled: setting('ADMIN_UI_ENABLED', flag, 'true', 'Whether the Admin UI is served, where /manage is.'),
+  adminUiPath: setting('ADMIN_UI_PATH', pagesPath, '/admin/', 'Below which path the Admin UI is served.'),
 };
 
 const stopping = {

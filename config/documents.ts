@@ -23,12 +23,10 @@ export function withSettingsTable(readme: string): string {
 }
 
 function settingsTable(): string {
-  const rows = all
-    .filter(({ hasNoEffectYet }) => !hasNoEffectYet)
-    .map((it) => `| \`${it.name}\` | ${defaultInTable(it)} | ${it.isReloadable ? 'yes' : ''} | ${it.meaning} |`);
-  const idle = all.filter(({ hasNoEffectYet }) => hasNoEffectYet).map(({ name }) => `\`${name}\``);
+  const rows = all.map(
+    (it) => `| \`${it.name}\` | ${defaultInTable(it)} | ${it.isReloadable ? 'yes' : ''} | ${it.meaning} |`,
+  );
   const table = ['| name | default | SIGHUP | |', '| --- | --- | --- | --- |', ...rows];
-  if (idle.length > 0) table.push('', `Checked already, but without effect in this release: ${idle.join(', ')}.`);
   return `${table.join('\n')}\n`;
 }
 
@@ -74,8 +72,7 @@ function remarksOn(setting: Setting<unknown>, withDefault: boolean): string {
   const remarks = [setting.meaning];
   if (setting.isRequired) remarks.push('Required.');
   else if (withDefault && text !== null) remarks.push(`Default: ${text}.`);
-  if (setting.hasNoEffectYet) remarks.push('No effect in this release.');
-  else if (setting.isReloadable) remarks.push('Reloaded on SIGHUP.');
+  if (setting.isReloadable) remarks.push('Reloaded on SIGHUP.');
   return remarks.join(' ');
 }
 

@@ -18,9 +18,9 @@ export function reloaded(before: Loaded, fresh: Loaded): Reloaded {
   const changed: Reloaded['changed'] = {};
   const waiting: string[] = [];
   for (const key of Object.keys(DECLARED) as (keyof Settings)[]) {
-    const { name, isReloadable, hasNoEffectYet } = DECLARED[key];
+    const { name, isReloadable } = DECLARED[key];
     const [was, is] = [before.found.get(key), fresh.found.get(key)];
-    if (was?.text === is?.text || hasNoEffectYet) continue;
+    if (was?.text === is?.text) continue;
     if (!isReloadable) {
       waiting.push(name);
       continue;

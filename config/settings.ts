@@ -37,8 +37,6 @@ export interface DescribedSetting {
   isRequired: boolean;
   /** Whether SIGHUP applies it to a running daemon. */
   isReloadable: boolean;
-  /** It is checked, but what it is for is not in this build. */
-  hasNoEffectYet: boolean;
 }
 
 export interface Description {
@@ -188,19 +186,13 @@ function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: str
 }
 
 function warningsOf(settings: Partial<Settings>, found: ReadonlyMap<Key, Found>, { env, file }: Sources): string[] {
-  const idle = KEYS.filter((key) => DECLARED[key].hasNoEffectYet && isSet(found.get(key))).map(nameOf);
-  return [
-    ...warningsFor(settings),
-    ...(idle.length > 0 ? [`${idle.join(', ')} ${idle.length > 1 ? 'have' : 'has'} no effect in this release`] : []),
-    ...unknownNames(env, file, KEYS.map(nameOf)),
-  ];
+  return [...warningsFor(settings), ...unknownNames(env, file, KEYS.map(nameOf))];
 }
 
 const nameOf = (key: Key) => DECLARED[key].name;
-const isSet = (found: Found | undefined) => found !== undefined && found.origin !== 'default';
 
 function describe(section: string, declared: Setting<unknown>, found: Found | undefined): DescribedSetting {
-  const { name, meaning, isSecret, isRequired, isReloadable, hasNoEffectYet } = declared;
+  const { name, meaning, isSecret, isRequired, isReloadable } = declared;
   return {
     name,
     value: found ? masked(declared, found.text) : null,
@@ -211,7 +203,6 @@ function describe(section: string, declared: Setting<unknown>, found: Found | un
     isSecret,
     isRequired,
     isReloadable,
-    hasNoEffectYet,
   };
 }
 

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { Settings, SettingsError } from '../config/settings.js';
 import { Migrator } from '../migrations/migrator.js';
+import { adminUi } from './admin-ui.js';
 import { ComingUp } from './coming-up.js';
 import { Admission } from './core/admission.js';
 import { ADMIN_UI, MANAGEMENT_API, WrongAttempts } from './core/attempts.js';
@@ -24,7 +25,7 @@ import { mostDescriptors, withinDescriptors } from './descriptors.js';
 import { drain } from './drain.js';
 import { Heap } from './heap.js';
 import { Afterwards } from './http/afterwards.js';
-import { createApp } from './http/app.js';
+import { createApp, type Mounted } from './http/app.js';
 import { addressesBehind } from './http/client-address.js';
 import { EventStreams } from './http/event-stream.js';
 import { decoder } from './http/decoding.js';
@@ -35,6 +36,8 @@ import type { Scraped } from './http/scrape.js';
 import { createHttpServer } from './http/server.js';
 import { upgradesAt } from './http/http-proxy.js';
 import { createUpgrades, type Upgrades } from './http/upgrade.js';
+import { fetchFrom } from './http/in-process.js';
+import { probeRoutes } from './http/probes.js';
 import { listen } from './listen.js';
 import type { Metrics } from './metrics/metrics.js';
 import type { Sources } from './metrics/sources.js';
@@ -79,7 +82,7 @@ export interface Daemon {
 }
 
 /** Where another listener serves what is for operators. */
-const FOR_CLIENTS_ALONE = { manage: null, metrics: null };
+const FOR_CLIENTS_ALONE = { manage: null, admin: null, metrics: null };
 
 /** @throws {SettingsError} when the configuration does not fit what is there. */
 export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
@@ -317,12 +320,13 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     proxy: Proxy | null;
     upgrades: Upgrades | null;
     manage: ManageOptions | null;
+    admin: Mounted | null;
     metrics: Scraped | null;
   }) =>
     createHttpServer({
       proxy: serves.proxy,
       upgrades: serves.upgrades,
-      app: createApp({ log, probes, manage: serves.manage, metrics: serves.metrics }),
+      app: createApp({ log, probes: probeRoutes(probes), ...serves }),
       clock,
       maxConnections: connections.maxConnections,
       isDraining: () => readiness.isDraining,
@@ -330,7 +334,19 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     });
   const { managementListenAddress } = settings;
   const scraped = metrics && { path: settings.metricsPath, metrics };
-  const forOperators = { manage, metrics: scraped };
+  const admin = settings.adminUiEnabled
+    ? adminUi({
+        ...settings,
+        // It asks as every front end does, but within this process: no headers come between but its own, neither a limit nor a free place
+        // among the connections matters, and it works wherever the daemon listens.
+        server: 'http://daemon',
+        fetch: fetchFrom(createApp({ log, probes: null, manage, admin: null, metrics: null })),
+        clock,
+        live,
+        log,
+      })
+    : null;
+  const forOperators = { manage, admin, metrics: scraped };
   const server = serverOf({ proxy, upgrades, ...(managementListenAddress ? FOR_CLIENTS_ALONE : forOperators) });
   const managementServer = managementListenAddress ? serverOf({ proxy: null, upgrades: null, ...forOperators }) : null;
   const servers = managementServer ? [server, managementServer] : [server];

@@ -15,6 +15,13 @@ export async function listen(server: Server, address: ListenAddress): Promise<vo
   if ('path' in address) chmodSync(address.path, 0o660);
 }
 
+/** Where it listens: with port 0, the one it was given. */
+export function addressOf(server: Server): string | null {
+  const address = server.address();
+  if (address === null || typeof address === 'string') return address;
+  return `${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
+}
+
 /** A socket file outlives a killed daemon. One that nobody answers on is in the way of nobody else. */
 function removeStaleSocket(path: string): Promise<void> {
   return new Promise((resolve) => {

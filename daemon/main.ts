@@ -1,5 +1,4 @@
 /** `llmp daemon`: read the settings, compose, listen, stop on a signal. */
-import type { Server } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
 import { reloaded } from '../config/reload.js';
 import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError } from '../config/settings.js';
@@ -8,6 +7,7 @@ import { readVersion } from '../config/version.js';
 import { realClock } from './clock.js';
 import { type Daemon, startDaemon } from './compose.js';
 import { complain, EXIT, hangUp, nextCrash, nextSignal } from './ending.js';
+import { addressOf } from './listen.js';
 import { type AdjustableLog, createLog } from './log.js';
 
 export interface DaemonOptions {
@@ -21,6 +21,8 @@ export interface DaemonOptions {
 
 /** @returns the process's exit code, once the daemon has ended. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
+  // React, where the Admin UI is looked at, would otherwise take it for a developer's machine, where it checks everything and is slow.
+  process.env.NODE_ENV ??= 'production';
   try {
     const { envFile, check = false, printConfig = false } = options;
     if (check || printConfig) return inspect(sources(envFile), { check, printConfig });
@@ -144,11 +146,4 @@ function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
     // A daemon that does not start says so itself.
     void starting.then(reload, () => undefined);
   });
-}
-
-/** Where it listens: with port 0, the one it was given. */
-function addressOf(server: Server): string | null {
-  const address = server.address();
-  if (address === null || typeof address === 'string') return address;
-  return `${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
 }

@@ -51,29 +51,6 @@ describe('settings read again', () => {
     expect(second).to.deep.include({ waiting: first.waiting, changed: {} });
   });
 
-  it('say nothing of a change whose feature is not in this release but that it has no effect', () => {
-    const { loaded, changed, waiting } = changes({}, { ADMIN_UI_ENABLED: 'true', ADMIN_UI_PATH: '/a/' });
-    expect({ changed, waiting }).to.deep.equal({ changed: {}, waiting: [] });
-    expect(loaded.warnings).to.deep.equal(['ADMIN_UI_ENABLED, ADMIN_UI_PATH have no effect in this release']);
-  });
-});
-
-describe('a daemon whose settings are read again', () => {
-  let scene: Scene;
-  const before = {
-    REQUEST_TIMEOUT: '10s',
-    CLIENT_BODY_TIMEOUT: '10s',
-    UPSTREAM_CONNECT_TIMEOUT: '1h',
-    UPSTREAM_CONNECTIONS: '2',
-  };
-  const change = (env: Environment) => {
-    scene.daemon.daemon.apply(load({ ...before, ...env }).settings);
-  };
-  const open = async (upstream?: string) => {
-    scene = await Scene.open(before, upstream);
-  };
-  afterEach(() => scene.close());
-
   it('gives the new REQUEST_TIMEOUT to requests that begin, and leaves theirs to those in flight', async () => {
     await open();
     const answers: ServerResponse[] = [];

@@ -115,7 +115,6 @@ describe('settings described', () => {
       isSecret: false,
       isRequired: false,
       isReloadable: true,
-      hasNoEffectYet: false,
     });
     expect(one({}, 'HTTP_CACHE_BACKEND')).to.include({
       value: 'memory',

@@ -127,15 +127,6 @@ describe('DB_DRIVER', () => {
 });
 
 describe('a warning', () => {
-  it('names in one line the settings whose feature is not in this release, when they are set', () => {
-    expect(warningsWith({ ADMIN_UI_ENABLED: 'true', ADMIN_UI_PATH: '/a/' })).to.deep.equal([
-      'ADMIN_UI_ENABLED, ADMIN_UI_PATH have no effect in this release',
-    ]);
-    expect(warningsWith({ ADMIN_UI_ENABLED: 'true' })).to.deep.equal([
-      'ADMIN_UI_ENABLED has no effect in this release',
-    ]);
-  });
-
   it('is given when TRUSTED_PROXIES trusts everybody', () => {
     for (const TRUSTED_PROXIES of ['10.0.0.0/8,0.0.0.0/0', '::/0']) {
       expect(warningsWith({ TRUSTED_PROXIES })).to.include(

@@ -44,6 +44,25 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     ],
     packages: ['undici', 'prom-client', 'ioredis', '@opentelemetry'],
   },
+  'daemon/admin': {
+    folders: [
+      'daemon/admin',
+      'daemon/api',
+      'daemon/admin-ui',
+      'daemon/clock',
+      'daemon/drain',
+      'daemon/ending',
+      'daemon/http/app',
+      'daemon/http/server',
+      'daemon/listen',
+      'daemon/log',
+      'daemon/readiness',
+      'config',
+    ],
+    packages: ['express', 'helmet', 'react', 'react-dom'],
+  },
+  'daemon/admin/pages': { folders: ['daemon/admin/pages', 'daemon/api'], packages: ['react'], node: [] },
+  'daemon/admin/routes': { folders: ['daemon/admin', 'daemon/api'], packages: ['express'], node: [] },
   'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
   'daemon/demo': {
     folders: ['daemon/demo', 'daemon/compose', 'daemon/clock', 'daemon/core', 'config'],
@@ -77,7 +96,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
 
 /** What a CLI command may load when it runs, never at its start. */
 const LOADED_WHEN_RUN =
-  /^(?:daemon\/(?:main|dispatcher\/main|ops\/[\w-]+|demo\/demo)|tui\/(?:start|terminal\/[\w-]+))\.js$/;
+  /^(?:daemon\/(?:main|dispatcher\/main|admin\/main|ops\/[\w-]+|demo\/demo)|tui\/(?:start|terminal\/[\w-]+))\.js$/;
 
 interface Import {
   file: string;

@@ -7,19 +7,28 @@ import type { Locals } from './caller.js';
 import { requestIdOf } from './credentials.js';
 import { type ManageOptions, manageRoutes } from './manage.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
-import { type Probes, probeRoutes } from './probes.js';
 import { type Scraped, scrapeRoute } from './scrape.js';
 
 export interface AppOptions {
   log: Log;
-  probes: Probes;
+  /** Null where nobody asks whether it is up. */
+  probes: RequestHandler | null;
   /** Null where management is served by another listener. */
   manage: ManageOptions | null;
+  /** Null where there is no Admin UI; it is at home where management is. */
+  admin: Mounted | null;
   /** Null where no metrics are served. */
   metrics: Scraped | null;
 }
 
-export function createApp({ log, probes, manage, metrics }: AppOptions): Express {
+/** Pages of somebody else's making. */
+export interface Mounted {
+  /** The path below which they are, with a slash at its end. */
+  path: string;
+  pages: RequestHandler;
+}
+
+export function createApp({ log, probes, manage, admin, metrics }: AppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -29,12 +38,21 @@ export function createApp({ log, probes, manage, metrics }: AppOptions): Express
 
   app.use(identify);
   // On every listener: whoever asks whether this instance is up may only be able to reach one of them.
-  app.use(probeRoutes(probes));
+  if (probes) app.use(probes);
   if (metrics) app.use(scrapeRoute(metrics));
   if (manage) app.use(manageRoutes(manage));
+  if (admin) mount(app, admin);
   app.use(notFound);
   app.use(problems(log));
   return app;
+}
+
+function mount(app: Express, { path, pages }: Mounted): void {
+  const withoutSlash = path.slice(0, -1);
+  app.get(withoutSlash, (_req, res) => {
+    res.redirect(308, path);
+  });
+  app.use(withoutSlash, pages);
 }
 
 const identify: RequestHandler = (req, res, next) => {

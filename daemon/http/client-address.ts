@@ -3,6 +3,7 @@
  * can send that field, so it is believed of those in `TRUSTED_PROXIES` only. Each proxy adds the address it was called
  * from at the end: read from there, the first that is no proxy of ours is the client, whatever it wrote in front.
  */
+import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv4, type Socket } from 'node:net';
 import type { Network } from '../../config/urls.js';
 
@@ -20,9 +21,22 @@ export function addressesBehind(proxies: readonly Network[] | undefined): Addres
   const isTrusted = memberOf(proxies);
   return (socket, forwardedFor) => {
     const peer = peerOf(socket);
-    const believes = peer === null ? isUnixSocket(socket) : isTrusted(peer);
+    const believes = isBelieved(socket, isTrusted);
     return believes && forwardedFor !== undefined ? (walk(forwardedFor, isTrusted) ?? peer) : peer;
   };
+}
+
+/** @returns tells whether a request came over TLS, which ends at a proxy: its `X-Forwarded-Proto` is believed if the proxy is. */
+export function tlsBehind(proxies: readonly Network[] | undefined): (req: IncomingMessage) => boolean {
+  if (!proxies) return () => false;
+  const isTrusted = memberOf(proxies);
+  // A list would tell of the ways to several proxies, and whoever wrote its beginning may be the client.
+  return ({ socket, headers }) => headers['x-forwarded-proto'] === 'https' && isBelieved(socket, isTrusted);
+}
+
+function isBelieved(socket: Socket, isTrusted: (ip: string) => boolean): boolean {
+  const peer = peerOf(socket);
+  return peer === null ? isUnixSocket(socket) : isTrusted(peer);
 }
 
 /** IPv4 as IPv4, also where the socket speaks IPv6. */

@@ -9,7 +9,7 @@ import { sendJson, sendTagged } from './answers.js';
 import { framingOf, hasBody } from './body.js';
 import { callerOf } from './caller.js';
 import type { EventStreams, Feed } from './event-stream.js';
-import { type JsonBodyOptions, readJson } from './json-body.js';
+import { type SmallBodyOptions, readJson } from './small-body.js';
 import { type ListQuery, pageRequest, setPaging } from './paging.js';
 import { parseBody, parseQuery } from './validation.js';
 
@@ -65,7 +65,7 @@ export type Handler<Op> = Op extends { list: infer Item extends z.ZodType }
 
 export type Handlers<Ops> = { [Name in keyof Ops]: Handler<Ops[Name]> };
 
-export interface ServeOptions extends JsonBodyOptions {
+export interface ServeOptions extends SmallBodyOptions {
   streams: EventStreams;
 }
 

@@ -17,7 +17,7 @@ import { bearerOf, exactly } from './credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
 import { eventFeed } from './event-feed.js';
 import type { EventStreams } from './event-stream.js';
-import type { JsonBodyOptions } from './json-body.js';
+import type { SmallBodyOptions } from './small-body.js';
 import { openApi } from './openapi.js';
 import {
   auditFilter,
@@ -64,7 +64,7 @@ export interface ManageOptions {
   version: string;
   clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */
-  live: { readonly current: CorsSettings & JsonBodyOptions['live']['current'] };
+  live: { readonly current: CorsSettings & SmallBodyOptions['live']['current'] };
 }
 
 export function manageRoutes(options: ManageOptions): Router {

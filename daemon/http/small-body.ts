@@ -1,4 +1,4 @@
-/** The body of a management request: JSON in UTF-8, small, and soon there. */
+/** The body of a request that is not forwarded: small, and soon there. That of a management request is JSON in UTF-8. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../../config/settings.js';
@@ -7,7 +7,7 @@ import { Refusal } from '../core/refusal.js';
 import { ClientGone } from './body.js';
 import { bodyTooLarge } from './shape.js';
 
-export interface JsonBodyOptions {
+export interface SmallBodyOptions {
   clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */
   live: { readonly current: Pick<Settings, 'clientBodyTimeoutMs'> };
@@ -17,14 +17,12 @@ const LARGEST_BODY = 64 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
 /** @throws {Refusal} of which no word repeats the body: it may hold a secret. */
-export async function readJson(req: IncomingMessage, res: ServerResponse, options: JsonBodyOptions): Promise<unknown> {
+export async function readJson(req: IncomingMessage, res: ServerResponse, options: SmallBodyOptions): Promise<unknown> {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = req.headers;
   if (!JSON_TYPE.test(type) || coding.toLowerCase() !== 'identity') {
     throw new Refusal('unsupported_media_type', 'the body must be plain application/json in UTF-8');
   }
-  if (Number(req.headers['content-length'] ?? 0) > LARGEST_BODY) throw bodyTooLarge();
-  if (awaitsContinue(req)) res.writeContinue();
-  const bytes = await wholeBody(req, options);
+  const bytes = await readSmall(req, res, options);
   // Decoding would put U+FFFD where they are, and keep a name nobody sent.
   if (!isUtf8(bytes)) throw new Refusal('invalid_request', 'the body is not valid UTF-8');
   try {
@@ -34,11 +32,18 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, option
   }
 }
 
+/** Reads a body that is small, whatever is in it. @throws {Refusal} when it is not, or is late. */
+export async function readSmall(req: IncomingMessage, res: ServerResponse, options: SmallBodyOptions): Promise<Buffer> {
+  if (Number(req.headers['content-length'] ?? 0) > LARGEST_BODY) throw bodyTooLarge();
+  if (awaitsContinue(req)) res.writeContinue();
+  return wholeBody(req, options);
+}
+
 /** Whether the client holds its body back until it is told to go on. Node has refused any other expectation. */
 const awaitsContinue = ({ headers, httpVersion }: IncomingMessage) =>
   headers.expect !== undefined && httpVersion === '1.1';
 
-function wholeBody(req: IncomingMessage, { clock, live }: JsonBodyOptions): Promise<Buffer> {
+function wholeBody(req: IncomingMessage, { clock, live }: SmallBodyOptions): Promise<Buffer> {
   const { socket } = req;
   let stop: () => void = () => undefined;
   const whole = new Promise<Buffer>((resolve, reject) => {

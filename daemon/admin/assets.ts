@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type RequestHandler, Router } from 'express';
+
+// As written, beside the sources: the compiled file stands in dist/daemon/admin.
+const FOLDER = join(import.meta.dirname, '../../../daemon/admin/assets');
+
+const TYPES = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' } as const;
+
+/** Where they are, below the base. */
+export interface Assets {
+  style: string;
+  script: string;
+  icon: string;
+}
+
+interface Asset {
+  /** Changes with the bytes, so that it may be kept for good. */
+  name: string;
+  type: string;
+  bytes: Buffer;
+}
+
+function read(name: string, extension: keyof typeof TYPES): Asset {
+  const bytes = readFileSync(join(FOLDER, `${name}.${extension}`));
+  const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 12);
+  return { name: `${name}-${digest}.${extension}`, type: `${TYPES[extension]}; charset=utf-8`, bytes };
+}
+
+/** Three files, held in memory. No path of a request ever becomes one of the file system. */
+export function assetRoutes(): { assets: Assets; routes: RequestHandler } {
+  const style = read('admin', 'css');
+  const script = read('admin', 'js');
+  const icon = read('icon', 'svg');
+  const router = Router({ caseSensitive: true, strict: true });
+  for (const { name, type, bytes } of [style, script, icon]) {
+    router.get(`/assets/${name}`, (_req, res) => {
+      res.set({ 'Content-Type': type, 'Cache-Control': 'public, max-age=31536000, immutable' });
+      res.end(bytes);
+    });
+  }
+  const at = ({ name }: Asset) => `assets/${name}`;
+  return { assets: { style: at(style), script: at(script), icon: at(icon) }, routes: router };
+}

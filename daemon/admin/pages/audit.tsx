@@ -1,0 +1,185 @@
+import type { ReactNode } from 'react';
+import type { WireAuditRecord, WireProject } from '../../api/contract.js';
+import { Heading } from './document.js';
+import { type Choices, Field, Select } from './fields.js';
+import { Link, QueryForm } from './frame.js';
+import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
+import { type Column, Empty, Facts, Paging, Refused, Table } from './parts.js';
+import { Name, number, OutcomeMark, plain, Time } from './words.js';
+
+export interface AuditProps {
+  records: readonly WireAuditRecord[];
+  next: string | null;
+  query: URLSearchParams;
+  projects: readonly WireProject[];
+  choices: { actions: readonly string[]; actors: readonly string[]; outcomes: readonly string[] };
+  /** Why the filter was not understood. */
+  refused: string | null;
+}
+
+const SINCE = [
+  ['', 'any time'],
+  ['1', 'last hour'],
+  ['24', 'last 24 h'],
+  ['168', 'last 7 days'],
+  ['720', 'last 30 days'],
+] as const;
+
+export function auditPage({ records, next, query, projects, choices, refused }: AuditProps) {
+  const isFiltered = [...query].some(([name, value]) => name !== 'cursor' && value !== '');
+  return (
+    <>
+      <Heading title="Audit" />
+      <Refused why={refused} />
+      <AuditFilter query={query} projects={projects} choices={choices} />
+      {records.length > 0 ? (
+        <RecordTable id="records" label="Audit records" records={records} names={namesOf(projects)} />
+      ) : (
+        refused === null && <NoRecords isFiltered={isFiltered} />
+      )}
+      <Paging to="audit" query={query} next={next} />
+    </>
+  );
+}
+
+function NoRecords({ isFiltered }: { isFiltered: boolean }) {
+  return isFiltered ? (
+    <Empty title="No record passes this filter">
+      <p>
+        <Link to="audit">Show all records</Link>
+      </p>
+    </Empty>
+  ) : (
+    <Empty title="No records yet">
+      <p>Every change is recorded here, and every hour in which a token is used.</p>
+    </Empty>
+  );
+}
+
+function AuditFilter({ query, projects, choices }: Pick<AuditProps, 'query' | 'projects' | 'choices'>) {
+  const given = (name: string) => query.get(name) ?? '';
+  const select = (name: string, label: string, values: Choices) => (
+    <Field name={name} label={label}>
+      {(attributes) => <Select choices={values} chosen={given(name)} {...attributes} />}
+    </Field>
+  );
+  const plainly = (values: readonly string[]): Choices => [['', 'any'], ...values.map((it) => [it, it] as const)];
+  return (
+    <QueryForm to="audit" className="filter" role="search" aria-label="Filter audit records">
+      <Field name="q" label="Words">
+        {(attributes) => <input type="search" maxLength={100} defaultValue={given('q')} {...attributes} />}
+      </Field>
+      {select('action', 'Action', plainly(choices.actions))}
+      {select('outcome', 'Outcome', plainly(choices.outcomes))}
+      {select('actor', 'By', plainly(choices.actors))}
+      {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)])}
+      {given('token_id') === '' ? null : (
+        <Field name="token_id" label="Token">
+          {(attributes) => <input type="text" maxLength={64} defaultValue={given('token_id')} {...attributes} />}
+        </Field>
+      )}
+      {select('since_hours', 'When', SINCE)}
+      <div className="buttons">
+        <button type="submit">Filter</button>
+        {query.size > 0 ? <Link to="audit">Clear</Link> : null}
+      </div>
+    </QueryForm>
+  );
+}
+
+export interface RecordTableProps {
+  id: string;
+  label: string;
+  records: readonly WireAuditRecord[];
+  /** Of the projects; null on the page of what all of them are about, which need not be named again. */
+  names: Names | null;
+}
+
+export function RecordTable({ id, label, records, names }: RecordTableProps) {
+  if (records.length === 0) return <p className="faint">None.</p>;
+  const what: Column<WireAuditRecord>[] = names
+    ? [{ title: 'What', show: (record) => <What record={record} names={names} /> }]
+    : [];
+  return (
+    <Table
+      id={id}
+      label={label}
+      rows={records}
+      keyOf={(record) => record.id}
+      columns={[
+        {
+          title: 'Action',
+          show: ({ id: recordId, action, count }) => (
+            <Link to={`audit/${recordId}`}>{count === null ? action : `${action} × ${number(count)}`}</Link>
+          ),
+        },
+        { title: 'When', show: ({ time }) => <Time at={time} /> },
+        { title: 'Outcome', show: ({ outcome }) => <OutcomeMark outcome={outcome} /> },
+        { title: 'By', show: ({ actor, client_ip: ip }) => <By actor={actor} ip={ip} /> },
+        ...what,
+        { title: 'Reason', show: ({ reason }) => (reason === null ? '' : <Name>{reason}</Name>) },
+      ]}
+    />
+  );
+}
+
+const By = ({ actor, ip }: { actor: string; ip: string | null }) => (
+  <>
+    {actor} {ip === null ? null : <span className="faint">{ip}</span>}
+  </>
+);
+
+interface WhatProps {
+  record: WireAuditRecord;
+  names: Names;
+}
+
+function What({ record: { token_id: tokenId, project_id: projectId }, names }: WhatProps) {
+  return (
+    <>
+      {tokenId === null ? null : <TokenLink token={{ id: tokenId, name: null }} />}
+      {tokenId !== null && projectId !== null ? ' of ' : null}
+      {projectId === null ? null : <ProjectLink id={projectId} names={names} />}
+    </>
+  );
+}
+
+export function recordPage({ record, names }: WhatProps) {
+  const { project_id: projectId, token_id: tokenId } = record;
+  const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode) =>
+    value === null ? null : { name, value: show(value) };
+  const code = (value: string) => <code className="id">{plain(value)}</code>;
+  return (
+    <>
+      <Heading title={record.action} path={<Link to="audit">Audit</Link>} />
+      <Facts
+        id="facts"
+        facts={[
+          fact('When', record.time, (at) => <Time at={at} isFull />),
+          fact('Outcome', record.outcome, (outcome) => <OutcomeMark outcome={outcome} />),
+          fact('By', record.actor, (actor) => actor),
+          fact('Address', record.client_ip, (ip) => ip),
+          fact('Reason', record.reason, (reason) => <Name>{reason}</Name>),
+          fact('Count', record.count, number),
+          fact('Project', projectId, (id) => <ProjectLink id={id} names={names} />),
+          fact('Token', tokenId, (id) => <TokenLink token={{ id, name: null }} />),
+          fact('Secret', record.obfuscated, (secret) => <code>{secret}</code>),
+          fact('Request', record.request_id, code),
+          fact('Id', record.id, code),
+        ]}
+      />
+      {record.details === null ? null : <Details details={record.details} />}
+    </>
+  );
+}
+
+function Details({ details }: { details: Record<string, unknown> }) {
+  return (
+    <section aria-labelledby="details-title">
+      <h2 id="details-title">Details</h2>
+      <pre tabIndex={0} role="region" aria-label="Details as JSON">
+        {plain(JSON.stringify(details, null, 2))}
+      </pre>
+    </section>
+  );
+}

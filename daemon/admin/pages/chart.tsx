@@ -1,0 +1,155 @@
+import type { WireUsageLine } from '../../api/contract.js';
+import { Link, useFrame } from './frame.js';
+import { number } from './words.js';
+
+const HOUR_MS = 3_600_000;
+
+/** What is shown at a time, and in which steps. */
+export const SPANS = {
+  '24h': { title: '24 hours', by: 'hour', stepMs: HOUR_MS, steps: 24 },
+  '7d': { title: '7 days', by: 'hour', stepMs: HOUR_MS, steps: 7 * 24 },
+  '30d': { title: '30 days', by: 'day', stepMs: 24 * HOUR_MS, steps: 30 },
+} as const;
+
+export type SpanName = keyof typeof SPANS;
+
+export const spanNamed = (name: string | null): SpanName =>
+  name !== null && Object.hasOwn(SPANS, name) ? (name as SpanName) : '24h';
+
+/** When the first step of a span begins. */
+export function beginningOf(span: SpanName, nowMs: number): number {
+  const { stepMs, steps } = SPANS[span];
+  return Math.floor(nowMs / stepMs) * stepMs - (steps - 1) * stepMs;
+}
+
+interface Step {
+  atMs: number;
+  requests: number;
+  errors: number;
+}
+
+/** A step for each hour or day of the span, those without requests too. */
+function stepsOf(lines: readonly WireUsageLine[], span: SpanName, nowMs: number): Step[] {
+  const { by, stepMs, steps } = SPANS[span];
+  const found = new Map(lines.map((line) => [Date.parse(line[by] ?? ''), line]));
+  const first = beginningOf(span, nowMs);
+  return Array.from({ length: steps }, (_, index) => {
+    const atMs = first + index * stepMs;
+    const line = found.get(atMs);
+    return { atMs, requests: line?.requests ?? 0, errors: line?.errors ?? 0 };
+  });
+}
+
+export interface UsageProps {
+  lines: readonly WireUsageLine[];
+  spanName: SpanName;
+  /** The page that shows it, for the choice of another span. */
+  to: string;
+}
+
+/** Requests and errors over time. */
+export function Usage({ lines, spanName, to }: UsageProps) {
+  const steps = stepsOf(lines, spanName, useFrame().nowMs);
+  return (
+    <section aria-labelledby="usage-title" id="usage" data-live="">
+      <div className="section-head">
+        <h2 id="usage-title">Traffic</h2>
+        <ul className="choice" aria-label="Time shown">
+          {(Object.keys(SPANS) as SpanName[]).map((name) => (
+            <li key={name}>
+              <Link to={`${to}?span=${name}`} aria-current={name === spanName ? 'true' : undefined}>
+                {SPANS[name].title}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <div className="charts">
+        <Chart title="Requests" span={spanName} steps={steps} valueOf={({ requests }) => requests} />
+        <Chart title="Errors" span={spanName} steps={steps} valueOf={({ errors }) => errors} />
+      </div>
+    </section>
+  );
+}
+
+interface ChartProps {
+  title: 'Requests' | 'Errors';
+  span: SpanName;
+  steps: readonly Step[];
+  valueOf: (step: Step) => number;
+}
+
+// Of the drawing, which is stretched to its place.
+const HEIGHT = 96;
+const WIDTH = 720;
+
+function Chart({ title, span, steps, valueOf }: ChartProps) {
+  const values = steps.map(valueOf);
+  const total = values.reduce((sum, value) => sum + value, 0);
+  const most = Math.max(...values);
+  const { by, title: time } = SPANS[span];
+  const summary =
+    total === 0
+      ? `${title}: none in the last ${time}`
+      : `${title}: ${number(total)} in the last ${time}, at most ${number(most)} in one ${by}`;
+  const timeOf = (index: number) => moment(steps[index]?.atMs ?? 0, span);
+  return (
+    <figure className={`chart ${title.toLowerCase()}`}>
+      <figcaption>
+        {title} <strong>{number(total)}</strong>
+        <span className="most">{total === 0 ? '' : `at most ${number(most)} in one ${by}`}</span>
+      </figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={summary}>
+        <line className="base" x1="0" x2={WIDTH} y1={HEIGHT - 0.5} y2={HEIGHT - 0.5} />
+        <Bars steps={steps} values={values} most={most} span={span} />
+      </svg>
+      <p className="axis" aria-hidden="true">
+        <span>{timeOf(0)}</span>
+        <span>{timeOf(Math.floor(steps.length / 2))}</span>
+        <span>{`${timeOf(steps.length - 1)} UTC`}</span>
+      </p>
+    </figure>
+  );
+}
+
+interface BarsProps extends Pick<ChartProps, 'steps' | 'span'> {
+  values: readonly number[];
+  most: number;
+}
+
+function Bars({ steps, values, most, span }: BarsProps) {
+  const pitch = WIDTH / steps.length;
+  const gap = Math.min(3, pitch * 0.25);
+  return values.map((value, index) => {
+    if (value === 0) return null;
+    // What there is at all is to be seen.
+    const height = Math.max(2, (value / most) * (HEIGHT - 4));
+    const atMs = steps[index]?.atMs ?? 0;
+    return (
+      <rect
+        key={atMs}
+        x={rounded(index * pitch + gap / 2)}
+        y={rounded(HEIGHT - height)}
+        width={rounded(pitch - gap)}
+        height={rounded(height)}
+      >
+        <title>{`${moment(atMs, span)}: ${number(value)}`}</title>
+      </rect>
+    );
+  });
+}
+
+const rounded = (value: number) => Math.round(value * 100) / 100;
+
+const MOMENTS: Readonly<Record<SpanName, Intl.DateTimeFormat>> = {
+  '24h': inUtc({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
+  '7d': inUtc({ weekday: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
+  '30d': inUtc({ day: 'numeric', month: 'short' }),
+};
+
+function inUtc(options: Intl.DateTimeFormatOptions) {
+  return new Intl.DateTimeFormat('en-GB', { ...options, timeZone: 'UTC' });
+}
+
+/** `14:00`, `Mon 14:00` or `31 Jan`. */
+const moment = (atMs: number, span: SpanName): string => MOMENTS[span].format(atMs);

@@ -1,0 +1,94 @@
+import type { ReactNode } from 'react';
+import { ChangeForm, Link } from './frame.js';
+
+const SECTIONS = [
+  { name: 'overview', title: 'Overview', to: '' },
+  { name: 'tokens', title: 'Tokens', to: 'tokens' },
+  { name: 'projects', title: 'Projects', to: 'projects' },
+  { name: 'audit', title: 'Audit', to: 'audit' },
+  { name: 'cache', title: 'Cache', to: 'cache' },
+] as const;
+
+export type Section = (typeof SECTIONS)[number]['name'];
+
+export interface DocumentProps {
+  title: string;
+  base: string;
+  assets: { style: string; script: string; icon: string };
+  /** Null before the log-in: there is nothing to go to. */
+  section: Section | 'none' | null;
+  /** Whether parts of it are to be kept up to date. */
+  isLive: boolean;
+  children: ReactNode;
+}
+
+export function Document({ title, base, assets, section, isLive, children }: DocumentProps) {
+  return (
+    <html lang="en">
+      <head>
+        <meta charSet="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="robots" content="noindex" />
+        <title>{`${title} · llmp`}</title>
+        <link rel="icon" href={base + assets.icon} type="image/svg+xml" />
+        <link rel="stylesheet" href={base + assets.style} />
+        <script src={base + assets.script} defer />
+      </head>
+      <body>
+        <a className="skip" href="#main">
+          Skip to the content
+        </a>
+        {section === null ? null : <Header section={section} />}
+        <main
+          id="main"
+          tabIndex={-1}
+          className={section === null ? 'alone' : undefined}
+          data-refresh={isLive ? '' : undefined}
+        >
+          {children}
+        </main>
+      </body>
+    </html>
+  );
+}
+
+function Header({ section }: { section: Section | 'none' }) {
+  return (
+    <header className="top">
+      <Link to="" className="brand">
+        llmp
+      </Link>
+      <nav aria-label="Pages">
+        <ul>
+          {SECTIONS.map(({ name, title, to }) => (
+            <li key={name}>
+              <Link to={to} aria-current={name === section ? 'page' : undefined}>
+                {title}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <ChangeForm to="logout" className="logout">
+        <button type="submit" className="quiet">
+          Log out
+        </button>
+      </ChangeForm>
+    </header>
+  );
+}
+
+/** The heading of a page, what can be done there, and whether it keeps itself up to date. */
+export function Heading({ title, actions, path }: { title: ReactNode; actions?: ReactNode; path?: ReactNode }) {
+  return (
+    <div className="heading">
+      <div>
+        {path ? <p className="path">{path}</p> : null}
+        <h1>{title}</h1>
+      </div>
+      <p className="live" data-live-status="" hidden />
+      {actions ? <div className="actions">{actions}</div> : null}
+    </div>
+  );
+}

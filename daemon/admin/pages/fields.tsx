@@ -1,0 +1,68 @@
+/** What forms are made of. */
+import type { ReactNode } from 'react';
+
+export interface FieldProps {
+  name: string;
+  label: string;
+  hint?: ReactNode;
+  children: (attributes: { id: string; name: string; 'aria-describedby': string | undefined }) => ReactNode;
+}
+
+export function Field({ name, label, hint, children }: FieldProps) {
+  const id = `field-${name}`;
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children({ id, name, 'aria-describedby': hint ? `${id}-hint` : undefined })}
+      {hint ? (
+        <p className="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+/** The value and the words of each. */
+export type Choices = readonly (readonly [value: string, words: string])[];
+
+export interface SelectProps {
+  choices: Choices;
+  chosen: string;
+  [attribute: string]: unknown;
+}
+
+export function Select({ choices, chosen, ...more }: SelectProps) {
+  return (
+    <select defaultValue={chosen} {...more}>
+      {choices.map(([value, words]) => (
+        <option key={value} value={value}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Why, for the audit record. */
+export function ReasonField({ reason }: { reason: string }) {
+  return (
+    <Field name="reason" label="Reason" hint="Kept in the audit log. Optional.">
+      {(attributes) => <input type="text" maxLength={200} defaultValue={reason} {...attributes} />}
+    </Field>
+  );
+}
+
+export function KeyField() {
+  return (
+    <Field
+      name="api_key"
+      label="Upstream key"
+      hint="The provider’s API key. It is encrypted, and not shown again but for its last four characters."
+    >
+      {(attributes) => (
+        <input type="password" required maxLength={512} autoComplete="off" spellCheck={false} {...attributes} />
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,138 @@
+import type { WireProject, WireToken } from '../../api/contract.js';
+import { Heading } from './document.js';
+import { Field, Select } from './fields.js';
+import { ChangeForm, Link } from './frame.js';
+import { choicesOf } from './links.js';
+import { Empty, Facts, Refused } from './parts.js';
+import { Name, number, Time } from './words.js';
+
+export interface NewTokenProps {
+  /** The active ones: for others there are no new tokens. */
+  projects: readonly WireProject[];
+  given: { projectId: string; name: string; duration: string; unit: string; maxRequests: string };
+  refused: string | null;
+}
+
+const UNITS = [
+  ['minutes', 'minutes'],
+  ['hours', 'hours'],
+  ['days', 'days'],
+] as const;
+
+export function newTokenPage(props: NewTokenProps) {
+  return (
+    <div className="narrow">
+      <Heading title="New token" path={<Link to="tokens">Tokens</Link>} />
+      {props.projects.length === 0 ? <NoProject /> : <NewTokenForm {...props} />}
+    </div>
+  );
+}
+
+function NoProject() {
+  return (
+    <Empty title="There is no active project">
+      <p>
+        A token belongs to a project. <Link to="projects/new">Create one</Link>, or{' '}
+        <Link to="projects">activate one</Link>.
+      </p>
+    </Empty>
+  );
+}
+
+function NewTokenForm({ projects, given, refused }: NewTokenProps) {
+  return (
+    <>
+      <Refused why={refused} />
+      <ChangeForm to="tokens/new">
+        <Field name="project_id" label="Project">
+          {(attributes) => <Select choices={choicesOf(projects)} chosen={given.projectId} required {...attributes} />}
+        </Field>
+        <Field name="name" label="Name" hint="Who or what will use it. Optional.">
+          {(attributes) => <input type="text" maxLength={100} defaultValue={given.name} {...attributes} />}
+        </Field>
+        <fieldset className="pair">
+          <legend>Valid for</legend>
+          <input
+            type="number"
+            name="duration"
+            min="1"
+            required
+            defaultValue={given.duration}
+            aria-label="How long it is valid"
+          />
+          <Select choices={UNITS} chosen={given.unit} name="unit" aria-label="Unit of time" />
+        </fieldset>
+        <Field name="max_requests" label="Requests at most" hint="Empty: any number.">
+          {(attributes) => (
+            <input type="number" min="0" max="2147483647" defaultValue={given.maxRequests} {...attributes} />
+          )}
+        </Field>
+        <div className="buttons">
+          <Link to="tokens" className="button">
+            Cancel
+          </Link>
+          <button type="submit" className="primary">
+            Issue token
+          </button>
+        </div>
+      </ChangeForm>
+    </>
+  );
+}
+
+export interface SecretProps {
+  token: WireToken;
+  /** Null when it was shown before: it exists nowhere any more. */
+  secret: string | null;
+}
+
+/** Shown once: neither going back nor asking again brings it back. */
+export function secretPage({ token, secret }: SecretProps) {
+  return (
+    <div className="narrow">
+      <Heading
+        title={secret === null ? 'Its secret was shown' : 'Token issued'}
+        path={<Link to="tokens">Tokens</Link>}
+      />
+      {secret === null ? (
+        <p>A secret is shown once, and kept nowhere. If nobody has it, revoke this token and issue another.</p>
+      ) : (
+        <Revealed token={token} secret={secret} />
+      )}
+      <p className="buttons start">
+        <Link to={`tokens/${token.id}`} className="button primary">
+          {secret === null ? 'To the token' : 'I have stored it'}
+        </Link>
+      </p>
+    </div>
+  );
+}
+
+function Revealed({ token, secret }: { token: WireToken; secret: string }) {
+  return (
+    <>
+      <p className="notice">
+        <strong>Copy it now: it is shown only this once.</strong> Whoever has it can use it until it is spent.
+      </p>
+      <div className="secret">
+        <code id="secret" tabIndex={0} role="textbox" aria-readonly="true" aria-label="Secret of the token">
+          {secret}
+        </code>
+        <button type="button" data-copy="secret" hidden>
+          Copy
+        </button>
+      </div>
+      <Facts
+        id="facts"
+        facts={[
+          token.name === null ? null : { name: 'Name', value: <Name>{token.name}</Name> },
+          { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
+          {
+            name: 'Requests',
+            value: token.max_requests === 0 ? 'any number' : `at most ${number(token.max_requests)}`,
+          },
+        ]}
+      />
+    </>
+  );
+}

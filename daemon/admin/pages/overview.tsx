@@ -1,0 +1,174 @@
+import type { WireStatus, WireToken, WireUsageLine } from '../../api/contract.js';
+import { type SpanName, Usage } from './chart.js';
+import { Heading } from './document.js';
+import { Link } from './frame.js';
+import { type Names, TokenLink } from './links.js';
+import { Empty, Facts } from './parts.js';
+import { Name, number, PartMark, span, StateMark, Time, TOKEN_STATES } from './words.js';
+
+export interface OverviewProps {
+  status: WireStatus;
+  usage: readonly WireUsageLine[];
+  spanName: SpanName;
+  /** Those whose time is over first. */
+  expiring: readonly WireToken[];
+  projectNames: Names;
+}
+
+export function overviewPage({ status, usage, spanName, expiring, projectNames }: OverviewProps) {
+  return (
+    <>
+      <Heading title="Overview" />
+      <Health status={status} />
+      {status.projects?.all === 0 ? (
+        <FirstSteps />
+      ) : (
+        <>
+          <Tiles status={status} />
+          <Usage lines={usage} spanName={spanName} to="" />
+        </>
+      )}
+      <div className="columns">
+        {status.projects?.all === 0 ? null : (
+          <>
+            <Tokens tokens={status.tokens} />
+            <Expiring tokens={expiring} projectNames={projectNames} />
+          </>
+        )}
+        <Instance status={status} />
+      </div>
+    </>
+  );
+}
+
+function Health({ status: { status, missing, degraded } }: { status: WireStatus }) {
+  const isReady = status === 'ready';
+  const says = !isReady
+    ? `Not ready. Missing: ${missing.join(', ')}.`
+    : degraded.length > 0
+      ? `Doing without: ${degraded.join(', ')}.`
+      : null;
+  return (
+    <div id="health" data-live="" role="status">
+      {says === null ? null : <p className={isReady ? 'notice' : 'notice bad'}>{says}</p>}
+    </div>
+  );
+}
+
+function FirstSteps() {
+  return (
+    <Empty title="Nothing here yet">
+      <p>A project holds the key of an upstream provider. Its tokens are what clients use instead of that key.</p>
+      <ol>
+        <li>
+          <Link to="projects/new">Create a project</Link> with the provider’s key.
+        </li>
+        <li>Issue a token for it.</li>
+        <li>
+          Give a client the token as its API key, and this server’s <code>/v1</code> as its base URL.
+        </li>
+      </ol>
+    </Empty>
+  );
+}
+
+const percent = (share: number | null) => (share === null ? '–' : `${Math.round(share * 100)} %`);
+const milliseconds = (ms: number | null) => (ms === null ? '–' : `${number(Math.round(ms))} ms`);
+
+function Tiles({ status: { requests, cache, upstream, tokens } }: { status: WireStatus }) {
+  const tiles = [
+    ['Active tokens', tokens ? number(tokens.active) : '–'],
+    ['Requests', `${number(requests.per_second)} /s`],
+    ['Errors', `${number(requests.errors_per_second)} /s`],
+    ['Cache hits', percent(cache.hit_ratio)],
+    ['Upstream, median', milliseconds(upstream.p50_ms)],
+    ['Upstream, 95 %', milliseconds(upstream.p95_ms)],
+  ] as const;
+  return (
+    <dl className="tiles" id="tiles" data-live="">
+      {tiles.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Tokens({ tokens }: { tokens: WireStatus['tokens'] }) {
+  return (
+    <section aria-labelledby="by-state-title" id="by-state" data-live="">
+      <h2 id="by-state-title">Tokens</h2>
+      {tokens === null ? (
+        <p className="faint">Not known while the database is away.</p>
+      ) : (
+        <ul className="counts">
+          {TOKEN_STATES.map((state) => (
+            <li key={state}>
+              <Link to={`tokens?state=${state}`}>
+                <StateMark state={state} />
+                <span className="count">{number(tokens[state])}</span>
+              </Link>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Expiring({ tokens, projectNames }: { tokens: readonly WireToken[]; projectNames: Names }) {
+  return (
+    <section aria-labelledby="expiring-title" id="expiring" data-live="">
+      <h2 id="expiring-title">Expiring next</h2>
+      {tokens.length === 0 ? (
+        <p>
+          No active tokens. <Link to="tokens/new">Issue one</Link>
+        </p>
+      ) : (
+        <ul className="rows">
+          {tokens.map((token) => (
+            <li key={token.id}>
+              <span>
+                <TokenLink token={token} />{' '}
+                <span className="faint">
+                  <Name>{projectNames.get(token.project_id) ?? ''}</Name>
+                </span>
+              </span>
+              <Time at={token.expires_at} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Instance({ status }: { status: WireStatus }) {
+  const { database, redis, event_bus: bus, audit } = status;
+  return (
+    <section aria-labelledby="instance-title">
+      <h2 id="instance-title">This instance</h2>
+      <Facts
+        id="instance"
+        facts={[
+          { name: 'Version', value: status.version },
+          { name: 'Up for', value: span(status.uptime_s * 1000) },
+          {
+            name: 'Database',
+            value: (
+              <>
+                <PartMark status={database.status} /> <span className="faint">{database.driver}</span>
+              </>
+            ),
+          },
+          { name: 'Redis', value: <PartMark status={redis} /> },
+          { name: 'Events', value: <PartMark status={bus.status} /> },
+          { name: 'Audit files', value: <PartMark status={audit.status} /> },
+          { name: 'In flight', value: number(status.requests.in_flight) },
+        ]}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,117 @@
+import type { WireAuditRecord, WireProject, WireUsageLine } from '../../api/contract.js';
+import { RecordTable } from './audit.js';
+import { type SpanName, Usage } from './chart.js';
+import { Heading } from './document.js';
+import { Field, KeyField } from './fields.js';
+import { AskingLink, ChangeForm, Link } from './frame.js';
+import { KeyHint } from './links.js';
+import { Done, Facts, OnCommandLine, Refused } from './parts.js';
+import { counted, Name, ProjectMark, Time } from './words.js';
+
+export interface ProjectProps {
+  project: WireProject;
+  /** How many of its tokens could be used now; null where they were not counted. */
+  activeTokens: number | null;
+  usage: readonly WireUsageLine[];
+  spanName: SpanName;
+  records: readonly WireAuditRecord[];
+  done: string | null;
+  refused: string | null;
+}
+
+export function projectPage(props: ProjectProps) {
+  const { project, activeTokens, usage, spanName, records, done, refused } = props;
+  const to = `projects/${project.id}`;
+  return (
+    <>
+      <Heading
+        title={<Name>{project.name}</Name>}
+        path={<Link to="projects">Projects</Link>}
+        actions={
+          project.is_active ? (
+            <Link to={`tokens/new?project_id=${project.id}`} className="button primary">
+              New token
+            </Link>
+          ) : null
+        }
+      />
+      <Done what={done} />
+      <Refused why={refused} />
+      <ProjectFacts project={project} activeTokens={activeTokens} />
+      <Usage lines={usage} spanName={spanName} to={to} />
+      <Changes project={project} to={to} />
+      <section aria-labelledby="records-title">
+        <div className="section-head">
+          <h2 id="records-title">Audit</h2>
+          <Link to={`audit?project_id=${project.id}`}>Show in the audit log</Link>
+        </div>
+        <RecordTable id="records" label="Audit records of this project" records={records} names={null} />
+      </section>
+      <OnCommandLine line={`llmp project get ${project.id}`} />
+    </>
+  );
+}
+
+function ProjectFacts({ project, activeTokens }: Pick<ProjectProps, 'project' | 'activeTokens'>) {
+  const { deactivated_at: deactivatedAt } = project;
+  return (
+    <Facts
+      id="facts"
+      facts={[
+        { name: 'State', value: <ProjectMark isActive={project.is_active} /> },
+        {
+          name: 'Tokens',
+          value: (
+            <Link to={`tokens?project_id=${project.id}`}>
+              {activeTokens === null ? 'Show all' : `${counted(activeTokens, 'active token')}, show all`}
+            </Link>
+          ),
+        },
+        { name: 'Upstream key', value: <KeyHint hint={project.api_key_hint} /> },
+        { name: 'Created', value: <Time at={project.created_at} isFull /> },
+        deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },
+        { name: 'Id', value: <code className="id">{project.id}</code> },
+      ]}
+    />
+  );
+}
+
+function Changes({ project, to }: { project: WireProject; to: string }) {
+  return (
+    <section aria-labelledby="change-title">
+      <h2 id="change-title">Change</h2>
+      <div className="columns">
+        <ChangeForm to={`${to}/rename`} className="panel">
+          <Field name="name" label="Name">
+            {(attributes) => <input type="text" required maxLength={100} defaultValue={project.name} {...attributes} />}
+          </Field>
+          <button type="submit">Rename</button>
+        </ChangeForm>
+        <ChangeForm to={`${to}/key`} className="panel">
+          <KeyField />
+          <button type="submit">Replace key</button>
+        </ChangeForm>
+        <div className="panel">
+          <h3>Access</h3>
+          <p className="hint">
+            {project.is_active
+              ? 'While a project is inactive all its tokens are refused, and what they were doing is ended.'
+              : 'Its tokens are refused until it is active again.'}
+          </p>
+          <p className="buttons start">
+            {project.is_active ? (
+              <AskingLink to={`${to}/deactivate`} isDangerous>
+                Deactivate…
+              </AskingLink>
+            ) : (
+              <AskingLink to={`${to}/activate`}>Activate…</AskingLink>
+            )}
+            <AskingLink to={`${to}/revoke-all`} isDangerous>
+              Revoke all tokens…
+            </AskingLink>
+          </p>
+        </div>
+      </div>
+    </section>
+  );
+}

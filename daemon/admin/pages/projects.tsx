@@ -1,0 +1,139 @@
+import type { WireProject } from '../../api/contract.js';
+import { Heading } from './document.js';
+import { Field, KeyField } from './fields.js';
+import { ChangeForm, Link } from './frame.js';
+import { KeyHint } from './links.js';
+import { Empty, Paging, Refused, Table } from './parts.js';
+import { counted, Name, ProjectMark, Time } from './words.js';
+
+export interface ProjectsProps {
+  projects: readonly WireProject[];
+  total: number | null;
+  next: string | null;
+  query: URLSearchParams;
+  /** Why the filter was not understood. */
+  refused: string | null;
+}
+
+const FILTERS = [
+  ['All', ''],
+  ['Active', 'true'],
+  ['Inactive', 'false'],
+] as const;
+
+export function projectsPage({ projects, total, next, query, refused }: ProjectsProps) {
+  const chosen = query.get('is_active') ?? '';
+  return (
+    <>
+      <Heading title="Projects" actions={<NewProject />} />
+      <Refused why={refused} />
+      <div className="section-head">
+        <p className="faint">{total === null ? '' : counted(total, 'project')}</p>
+        <ul className="choice" aria-label="Projects shown">
+          {FILTERS.map(([title, value]) => (
+            <li key={title}>
+              <Link
+                to={value === '' ? 'projects' : `projects?is_active=${value}`}
+                aria-current={value === chosen ? 'true' : undefined}
+              >
+                {title}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </div>
+      {projects.length > 0 ? (
+        <ProjectTable projects={projects} />
+      ) : (
+        refused === null && <NoProjects isFiltered={chosen !== ''} />
+      )}
+      <Paging to="projects" query={query} next={next} />
+    </>
+  );
+}
+
+function ProjectTable({ projects }: { projects: readonly WireProject[] }) {
+  return (
+    <Table
+      id="projects"
+      label="Projects"
+      rows={projects}
+      keyOf={({ id }) => id}
+      columns={[
+        {
+          title: 'Name',
+          show: ({ id, name }) => (
+            <Link to={`projects/${id}`}>
+              <Name>{name}</Name>
+            </Link>
+          ),
+        },
+        { title: 'State', show: ({ is_active: isActive }) => <ProjectMark isActive={isActive} /> },
+        { title: 'Upstream key', show: ({ api_key_hint: hint }) => <KeyHint hint={hint} /> },
+        { title: 'Created', show: ({ created_at: at }) => <Time at={at} /> },
+        {
+          title: 'Tokens',
+          show: ({ id }) => (
+            <Link to={`tokens?project_id=${id}`}>
+              Show<span className="unseen"> its tokens</span>
+            </Link>
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+const NewProject = () => (
+  <Link to="projects/new" className="button primary">
+    New project
+  </Link>
+);
+
+function NoProjects({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered) {
+    return (
+      <Empty title="None of these">
+        <p>
+          <Link to="projects">Show all projects</Link>
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No projects yet">
+      <p>A project holds the key of an upstream provider; tokens are issued for it.</p>
+      <p>
+        <NewProject />
+      </p>
+    </Empty>
+  );
+}
+
+export interface NewProjectProps {
+  name: string;
+  refused: string | null;
+}
+
+export function newProjectPage({ name, refused }: NewProjectProps) {
+  return (
+    <div className="narrow">
+      <Heading title="New project" path={<Link to="projects">Projects</Link>} />
+      <Refused why={refused} />
+      <ChangeForm to="projects/new">
+        <Field name="name" label="Name" hint="Up to 100 characters, and no other project’s.">
+          {(attributes) => <input type="text" required maxLength={100} defaultValue={name} {...attributes} />}
+        </Field>
+        <KeyField />
+        <div className="buttons">
+          <Link to="projects" className="button">
+            Cancel
+          </Link>
+          <button type="submit" className="primary">
+            Create project
+          </button>
+        </div>
+      </ChangeForm>
+    </div>
+  );
+}

@@ -1,0 +1,142 @@
+import type { WireProject, WireToken } from '../../api/contract.js';
+import { Heading } from './document.js';
+import { Field, Select } from './fields.js';
+import { Link, QueryForm } from './frame.js';
+import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
+import { Empty, Paging, Refused, Table } from './parts.js';
+import { counted, StateMark, stateWord, Time, TOKEN_STATES, Uses } from './words.js';
+
+export interface TokensProps {
+  tokens: readonly WireToken[];
+  total: number | null;
+  next: string | null;
+  query: URLSearchParams;
+  projects: readonly WireProject[];
+  /** Why the filter was not understood. */
+  refused: string | null;
+}
+
+const SORTS = [
+  ['-created_at', 'newest first'],
+  ['created_at', 'oldest first'],
+  ['expires_at', 'expiring first'],
+  ['-last_used_at', 'last used first'],
+  ['-request_count', 'most requests first'],
+  ['name', 'by name'],
+] as const;
+
+const WITHIN = [
+  ['', 'any time'],
+  ['1', 'within 1 h'],
+  ['24', 'within 24 h'],
+  ['168', 'within 7 days'],
+] as const;
+
+export function tokensPage({ tokens, total, next, query, projects, refused }: TokensProps) {
+  const isFiltered = [...query].some(([name, value]) => name !== 'sort' && name !== 'cursor' && value !== '');
+  return (
+    <>
+      <Heading title="Tokens" actions={<NewToken />} />
+      <Refused why={refused} />
+      <TokenFilter query={query} projects={projects} />
+      {tokens.length > 0 ? (
+        <>
+          <p className="faint total" id="total" data-live="">
+            {total === null ? '' : counted(total, 'token')}
+          </p>
+          <TokenTable tokens={tokens} names={namesOf(projects)} />
+        </>
+      ) : (
+        refused === null && <NoTokens isFiltered={isFiltered} hasProjects={projects.length > 0} />
+      )}
+      <Paging to="tokens" query={query} next={next} />
+    </>
+  );
+}
+
+const NewToken = () => (
+  <Link to="tokens/new" className="button primary">
+    New token
+  </Link>
+);
+
+function TokenTable({ tokens, names }: { tokens: readonly WireToken[]; names: Names }) {
+  return (
+    <Table
+      id="tokens"
+      label="Tokens"
+      rows={tokens}
+      keyOf={({ id }) => id}
+      columns={[
+        { title: 'Token', show: (token) => <TokenLink token={token} /> },
+        { title: 'State', show: ({ state }) => <StateMark state={state} /> },
+        { title: 'Project', show: ({ project_id: id }) => <ProjectLink id={id} names={names} /> },
+        { title: 'Expires', show: ({ expires_at: at }) => <Time at={at} /> },
+        { title: 'Requests', isNumber: true, show: (token) => <Uses token={token} /> },
+        { title: 'Last used', show: ({ last_used_at: at }) => <Time at={at} /> },
+      ]}
+    />
+  );
+}
+
+function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'>) {
+  const given = (name: string) => query.get(name) ?? '';
+  const states = TOKEN_STATES.map((state) => [state, stateWord(state)] as const);
+  return (
+    <QueryForm to="tokens" className="filter" role="search" aria-label="Filter tokens">
+      <Field name="q" label="Name or id">
+        {(attributes) => <input type="search" maxLength={100} defaultValue={given('q')} {...attributes} />}
+      </Field>
+      <Field name="project_id" label="Project">
+        {(attributes) => (
+          <Select choices={[['', 'all'], ...choicesOf(projects)]} chosen={given('project_id')} {...attributes} />
+        )}
+      </Field>
+      <Field name="state" label="State">
+        {(attributes) => <Select choices={[['', 'any'], ...states]} chosen={given('state')} {...attributes} />}
+      </Field>
+      <Field name="expires_within" label="Expires">
+        {(attributes) => <Select choices={WITHIN} chosen={given('expires_within')} {...attributes} />}
+      </Field>
+      <Field name="used_over" label="Used over, %">
+        {(attributes) => <input type="number" min="0" max="100" defaultValue={given('used_over')} {...attributes} />}
+      </Field>
+      <Field name="sort" label="Order">
+        {(attributes) => <Select choices={SORTS} chosen={given('sort') || '-created_at'} {...attributes} />}
+      </Field>
+      <div className="buttons">
+        <button type="submit">Filter</button>
+        {query.size > 0 ? <Link to="tokens">Clear</Link> : null}
+      </div>
+    </QueryForm>
+  );
+}
+
+function NoTokens({ isFiltered, hasProjects }: { isFiltered: boolean; hasProjects: boolean }) {
+  if (isFiltered) {
+    return (
+      <Empty title="No token passes this filter">
+        <p>
+          <Link to="tokens">Show all tokens</Link>
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No tokens yet">
+      <p>
+        A token is what a client uses instead of the provider’s key. It withers: after a time, after a number of
+        requests, or when you revoke it.
+      </p>
+      <p>
+        {hasProjects ? (
+          <NewToken />
+        ) : (
+          <>
+            It needs a project first. <Link to="projects/new">Create one</Link>
+          </>
+        )}
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,33 @@
+import type { Response } from 'express';
+import type { ReactElement } from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
+import type { Assets } from './assets.js';
+import { Document, type Section } from './pages/document.js';
+import { FrameContext } from './pages/frame.js';
+
+export interface Rendered {
+  title: string;
+  /** Null for who is not logged in. */
+  section: Section | 'none' | null;
+  body: ReactElement;
+  formToken: string | null;
+  /** 200 unless stated. */
+  status?: number;
+  isLive?: boolean;
+}
+
+export type Render = (res: Response, page: Rendered) => void;
+
+/** @param base the path below which all pages are, with a slash at its end. */
+export function rendering({ base, assets, clock }: { base: string; assets: Assets; clock: { now(): number } }): Render {
+  return (res, { title, section, body, formToken, status = 200, isLive = false }) => {
+    const html = renderToStaticMarkup(
+      <FrameContext value={{ base, formToken, nowMs: clock.now() }}>
+        <Document title={title} base={base} assets={assets} section={section} isLive={isLive}>
+          {body}
+        </Document>
+      </FrameContext>,
+    );
+    res.status(status).type('html').send(`<!doctype html>${html}`);
+  };
+}
