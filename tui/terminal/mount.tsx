@@ -45,8 +45,9 @@ export function mount(stdout: FrameStdout, onError: (error: unknown) => void): M
     debug: true,
     exitOnCtrlC: false,
     patchConsole: false,
-    // Texts are lines below each other, which is all that a screen is made of, and Ink hands them over as they are. Painting them
-    // cell by cell into boxes took 32 ms for 200x60, this half of one.
+    // Texts are lines below each other, which is all that a screen is made of, and Ink hands them over as they are.
+    // Painting them cell by cell into boxes took 32 ms for 200x60, this half of one. A text that is empty is left out,
+    // and what is below it moves up.
     isScreenReaderEnabled: true,
   };
   return {
@@ -64,7 +65,7 @@ export function mount(stdout: FrameStdout, onError: (error: unknown) => void): M
         instance = render(tree, options);
         instance.waitUntilExit().catch(onError);
       }
-      // Ink keeps to itself what no boundary catches, and lays out nothing. Even an empty frame has its lines.
+      // Ink keeps to itself what no boundary catches, and lays out nothing. No screen is empty.
       if (stdout.last === '' && rows > 1) onError(new Error(NOTHING));
     },
     unmount() {
