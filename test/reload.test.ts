@@ -50,6 +50,23 @@ describe('settings read again', () => {
     const second = reloaded(first.loaded, fresh);
     expect(second).to.deep.include({ waiting: first.waiting, changed: {} });
   });
+});
+
+describe('a daemon whose settings are read again', () => {
+  let scene: Scene;
+  const before = {
+    REQUEST_TIMEOUT: '10s',
+    CLIENT_BODY_TIMEOUT: '10s',
+    UPSTREAM_CONNECT_TIMEOUT: '1h',
+    UPSTREAM_CONNECTIONS: '2',
+  };
+  const change = (env: Environment) => {
+    scene.daemon.daemon.apply(load({ ...before, ...env }).settings);
+  };
+  const open = async (upstream?: string) => {
+    scene = await Scene.open(before, upstream);
+  };
+  afterEach(() => scene.close());
 
   it('gives the new REQUEST_TIMEOUT to requests that begin, and leaves theirs to those in flight', async () => {
     await open();
