@@ -20,6 +20,7 @@ import { publishChanges, publishRequest } from './core/publishing.js';
 import { RateLimits } from './core/rate-limit.js';
 import { Registry } from './core/registry.js';
 import { Sessions } from './core/sessions.js';
+import type { StatusReport } from './core/status.js';
 import { HourlyUsage } from './core/usage.js';
 import { mostDescriptors, withinDescriptors } from './descriptors.js';
 import { drain } from './drain.js';
@@ -77,6 +78,8 @@ export interface Daemon {
   failed: Promise<never>;
   /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
   apply(settings: Settings): void;
+  /** How this instance does. */
+  status(): Promise<StatusReport>;
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
   stop(): Promise<void>;
 }
@@ -294,6 +297,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     bus,
     audit: () => auditFiles.status,
   };
+  const status = () => statusOf(statusSources);
   const migrateUp = () => {
     if (auditFiles.whyNoChanges !== null) return Promise.reject(new StoreUnavailable(auditFiles.whyNoChanges));
     return comingUp.migrateUp();
@@ -310,7 +314,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     migrations: { status: () => explained(migrator.status()), up: migrateUp },
     streams,
     bus,
-    status: () => statusOf(statusSources),
+    status,
     version,
     clock,
     live,
@@ -407,6 +411,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     apply(next) {
       live.current = next;
     },
+    status,
     stop: () => (stopping ??= stop()),
   };
 }

@@ -9,6 +9,9 @@ import { type Daemon, startDaemon } from './compose.js';
 import { complain, EXIT, hangUp, nextCrash, nextSignal } from './ending.js';
 import { addressOf } from './listen.js';
 import { type AdjustableLog, createLog } from './log.js';
+import { sightOf } from './status.js';
+import { Supervisor } from './supervisor.js';
+import { SystemdNotify, takeSupervision } from './systemd-notify.js';
 
 export interface DaemonOptions {
   /** Settings in a file; the real environment wins over it. */
@@ -68,6 +71,7 @@ function keepRequestsYoung(): void {
 /** @param read reads the settings, again on each SIGHUP. @throws what keeps it from starting. */
 async function serve(read: () => Loaded): Promise<number> {
   keepRequestsYoung();
+  const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
   const { settings, warnings } = loaded;
   const log = createLog({
@@ -80,10 +84,14 @@ async function serve(read: () => Loaded): Promise<number> {
   process.stdout.on('error', () => undefined);
   for (const warning of warnings) log.warn(warning);
 
+  const supervisor =
+    supervision && new Supervisor({ ...supervision, tell: new SystemdNotify(supervision, log).tell, clock: realClock });
+  const stopping = () => supervisor?.stopping(settings.shutdownDelayMs + settings.shutdownGraceMs);
   const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
+  void Promise.race([signalled, crashed]).then(stopping);
   const starting = startDaemon({ settings, log, clock: realClock, version: readVersion() });
-  reloadOnHangUp({ starting, log, loaded, read });
+  reloadOnHangUp({ starting, supervisor, log, loaded, read });
   const daemon = await starting;
   process.once('exit', () => {
     endAtOnce(daemon);
@@ -94,11 +102,13 @@ async function serve(read: () => Loaded): Promise<number> {
     ...(managementServer && { management: addressOf(managementServer) }),
     version: readVersion(),
   });
+  supervisor?.listening(async () => sightOf(await daemon.status()));
 
   let code: number;
   try {
     code = await Promise.race([signalled, crashed, daemon.failed]);
   } finally {
+    stopping();
     await daemon.stop();
   }
   log.info('stopped');
@@ -116,15 +126,18 @@ function endAtOnce({ afterwards, auditFiles }: Daemon): void {
 
 interface Reloading {
   starting: Promise<Daemon>;
+  /** Null where there is none. */
+  supervisor: Supervisor | null;
   log: AdjustableLog;
   loaded: Loaded;
   read: () => Loaded;
 }
 
 /** On SIGHUP opens the audit files anew and reads the settings again, and puts the reloadable ones in force; if anything is wrong with them, nothing. */
-function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
+function reloadOnHangUp({ starting, supervisor, log, loaded, read }: Reloading): void {
   let inForce = loaded;
   const reload = (daemon: Daemon) => {
+    supervisor?.reloading();
     daemon.auditFiles.reopen();
     let fresh: Loaded;
     try {
@@ -132,6 +145,7 @@ function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       log.error('settings not reloaded', { problems: error.problems });
+      supervisor?.reloaded(false);
       return;
     }
     const { changed, waiting, ...next } = reloaded(inForce, fresh);
@@ -141,6 +155,7 @@ function reloadOnHangUp({ starting, log, loaded, read }: Reloading): void {
     if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed and will have effect after a restart`);
     log.info('settings reloaded', { changed });
     log.level = inForce.settings.logLevel; // Last: a quieter log is to say that it becomes one.
+    supervisor?.reloaded(true);
   };
   process.on('SIGHUP', () => {
     // A daemon that does not start says so itself.

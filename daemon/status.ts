@@ -5,6 +5,7 @@ import type { Clock, EventBus } from './core/ports.js';
 import type { Pulse } from './core/pulse.js';
 import type { AuditStatus, BusStatus, StatusReport } from './core/status.js';
 import { conditionOf, type Probes } from './http/probes.js';
+import type { Sight } from './supervisor.js';
 
 export interface StatusSources {
   version: string;
@@ -52,6 +53,22 @@ export async function statusOf(sources: StatusSources): Promise<StatusReport> {
     cache: sources.cache?.backend ?? 'off',
   };
 }
+
+/** The same at a glance. */
+export function sightOf({ missing, degraded, inFlight, pulse, population, bus }: StatusReport): Sight {
+  return {
+    missing,
+    degraded: bus.status === 'failing' && !degraded.includes('redis') ? [...degraded, 'event_bus'] : degraded,
+    figures: [
+      `${rounded(pulse.requestsPerSecond)} requests/s`,
+      `${inFlight} in flight`,
+      ...(population ? [`${population.tokens.active} active tokens`] : []),
+    ],
+  };
+}
+
+/** To two digits: more of them would change all the time. */
+const rounded = (value: number) => String(Number(value.toPrecision(2)));
 
 function busStatus(bus: StatusSources['bus']): BusStatus {
   if (!bus) return { kind: 'off', status: 'off', buffered: 0, published: 0, dropped: 0, lag: null };

@@ -40,6 +40,8 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/ending',
       'daemon/listen',
       'daemon/log',
+      'daemon/supervisor',
+      'daemon/systemd-notify',
       'config',
     ],
     packages: ['undici', 'prom-client', 'ioredis', '@opentelemetry'],

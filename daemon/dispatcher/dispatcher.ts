@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { Clock, Log } from '../core/ports.js';
 import { listen } from '../listen.js';
+import type { Sight } from '../supervisor.js';
 import { redisAddressFrom } from '../store/redis/address.js';
 import type { Backend } from './backend.js';
 import { consumerName } from './consumer-name.js';
@@ -32,6 +33,8 @@ export interface Dispatcher {
   /** Where it listens; null when it does not. */
   address: AddressInfo | string | null;
   metrics: DispatcherMetrics;
+  /** How it does. */
+  sight(): Sight;
   /** Resolves, when it is to run once, as soon as all is dispatched, or with why it gave up. */
   done: Promise<'done' | GaveUp>;
   /** Opens the back end's files anew, and asks one that was failing at once. */
@@ -67,19 +70,15 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
   const intake = new Intake({ stream, inHand, metrics, clock, log, claimIdleMs, isOnce });
 
   let isDraining = false;
-  const server = isOnce
-    ? null
-    : createProbeServer({
-        registry: metrics.registry,
-        state: () => ({
-          missing: [
-            ...(intake.trouble ? [intake.trouble] : []),
-            ...(outlook.isPaused ? ['credential'] : []),
-            ...(isDraining ? ['draining'] : []),
-          ],
-          degraded: outlook.isFailing && !outlook.isPaused ? ['back_end'] : [],
-        }),
-      });
+  const state = () => ({
+    missing: [
+      ...(intake.trouble ? [intake.trouble] : []),
+      ...(outlook.isPaused ? ['credential'] : []),
+      ...(isDraining ? ['draining'] : []),
+    ],
+    degraded: outlook.isFailing && !outlook.isPaused ? ['back_end'] : [],
+  });
+  const server = isOnce ? null : createProbeServer({ registry: metrics.registry, state });
   // Nothing is read before it listens: who else listens there may have the same name.
   if (server) await listen(server, dispatcherListenAddress);
   await stream.connection.open();
@@ -106,6 +105,7 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
   return {
     address: server?.address() ?? null,
     metrics,
+    sight: () => ({ ...state(), figures: [`${inHand.size} events in hand`] }),
     done,
     async reopen() {
       await backend.reopen?.();

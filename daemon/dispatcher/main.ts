@@ -5,6 +5,8 @@ import { readVersion } from '../../config/version.js';
 import { realClock } from '../clock.js';
 import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../ending.js';
 import { createLog, type AdjustableLog } from '../log.js';
+import { Supervisor } from '../supervisor.js';
+import { SystemdNotify, takeSupervision } from '../systemd-notify.js';
 import { openBackend } from './backends.js';
 import { type Dispatcher, type GaveUp, openStream, startDispatcher } from './dispatcher.js';
 import { type DispatcherSettings, loadDispatcherSettings } from './settings.js';
@@ -65,24 +67,34 @@ const GAVE_UP_EXIT: Readonly<Record<GaveUp, number>> = {
 };
 
 async function dispatch(settings: DispatcherSettings, log: AdjustableLog, isOnce: boolean): Promise<number> {
+  const supervision = takeSupervision(process.env, process.pid);
+  const supervisor =
+    supervision && new Supervisor({ ...supervision, tell: new SystemdNotify(supervision, log).tell, clock: realClock });
+  const stopping = () => supervisor?.stopping(settings.shutdownGraceMs);
   const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
+  void Promise.race([signalled, crashed]).then(stopping);
   const { dispatcherService, dispatcherEndpoint: endpoint, dispatcherApiKey: apiKey } = settings;
   const version = readVersion();
   const backend = await openBackend(dispatcherService, { endpoint, apiKey, clock: realClock, log, version });
   const dispatcher = await startDispatcher({ settings, backend, clock: realClock, log, isOnce });
   log.info('dispatching', { service: dispatcherService, address: addressOf(dispatcher), version });
+  supervisor?.listening(() => Promise.resolve(dispatcher.sight()));
   process.on('SIGHUP', () => {
+    supervisor?.reloading();
     dispatcher.reopen().then(
       () => {
         log.info('files opened anew');
+        supervisor?.reloaded(true);
       },
       (error: unknown) => {
         log.error('files could not be opened anew', { error });
+        supervisor?.reloaded(false);
       },
     );
   });
   const ended = await Promise.race([signalled, crashed, dispatcher.done]);
+  stopping();
   await dispatcher.stop();
   if (typeof ended === 'number') {
     log.info('stopped');
