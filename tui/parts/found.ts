@@ -5,8 +5,9 @@ import { strip, type Strip, text } from './strip.js';
 /** @param words in lower case. */
 export function withFound(whole: string, words: readonly string[], role: Role = 'plain'): Strip {
   const lower = whole.toLowerCase();
-  // Letters that change their number by their case would move what is marked.
-  if (words.length === 0 || lower.length !== whole.length) return strip(text(whole, role));
+  // Letters that change their number by their case would move what is marked, and what is composed is not to be parted.
+  if (words.length === 0 || lower.length !== whole.length || /[\p{M}\u200d]/u.test(whole))
+    return strip(text(whole, role));
   const out = [];
   let from = 0;
   while (from < whole.length) {

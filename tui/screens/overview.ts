@@ -21,7 +21,7 @@ interface Part {
   least: number;
   most: number;
   rank: number;
-  lines(columns: number, rows: number): Strip[];
+  lines: (columns: number, rows: number) => Strip[];
 }
 
 /** From so many columns on two parts stand beside each other. */

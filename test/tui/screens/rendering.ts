@@ -36,3 +36,8 @@ export function frameLines(state: State): string[] {
   instance.unmount();
   return frame.split('\n');
 }
+
+export const withoutColors = (line: string) => line.replace(/\x1b\[[\d;]*m/g, ''); // eslint-disable-line no-control-regex
+
+/** As an operator reads it. */
+export const screenText = (state: State): string => frameLines(state).map(withoutColors).join('\n');

@@ -16,7 +16,7 @@ export interface ScreenProps {
 function Screen({ size: { columns, rows }, heard, resizes, ticks, capabilities }: ScreenProps) {
   const { colours, hasSymbols, isUtf8, hasMotion } = capabilities;
   const [corners, edge, side] = hasSymbols ? ['╭╮╰╯', '─', '│'] : ['++++', '-', '|'];
-  const [topLeft, topRight, bottomLeft, bottomRight] = Array.from(corners ?? '');
+  const [topLeft, topRight, bottomLeft, bottomRight] = Array.from(corners);
   const rule = edge.repeat(Math.max(0, columns - 2));
   const inside = [
     `size ${columns}x${rows} resizes ${resizes} ticks ${ticks}`,

@@ -1,0 +1,145 @@
+import { expect } from 'chai';
+import { frameLines, screenText } from './rendering.js';
+import { scene, SECRET, withSecret } from './scenes.js';
+import { at, token } from './states.js';
+
+describe('a question', () => {
+  it('says what is about to happen to what, with the focus on Cancel', () => {
+    const text = screenText(scene().press('space', 'space', 'j', 'space', 'x').state);
+    expect(text).to.contain('┌ Revoke 3 tokens in prod ─');
+    expect(text).to.match(/3fa91c2e {2}ci-deploy +last used 6s ago +!/);
+    expect(text).to.match(/! 1 token is in use right now; its clients will get 401\./);
+    expect(text).to.match(/Reason: +\[ {42}\] {2}goes into the audit record/);
+    expect(text).to.match(/\[ Cancel \] {4}Revoke 3/);
+  });
+
+  it('says what is to be typed where the context is protected', () => {
+    expect(screenText(scene().press('x').state)).to.contain('Type web to confirm:');
+    expect(screenText(scene({ place: { isProtected: false } }).press('x').state)).to.not.contain('to confirm');
+  });
+
+  it('shows what is typed, where the caret is, and what is wrong', () => {
+    const it = scene().press('x', 'shift+tab', 'n', 'o');
+    expect(screenText(it.state)).to.match(/> Type web to confirm: \[ no█ +\]/);
+    expect(screenText(it.press('enter', 'enter').state)).to.contain('! Type web to confirm');
+  });
+
+  it('says how many more there are than it names', () => {
+    const text = screenText(scene({ rows: 40 }).press('ctrl+a', 'x').state);
+    expect(text).to.match(/… and \d\d more/);
+  });
+
+  it('never shows the key of a provider', () => {
+    const it = scene({ tab: 'projects' }).press('n', 'tab', ...'sk-live'.split(''));
+    expect(screenText(it.state)).to.contain('[ •••••••█').and.to.not.contain('sk-live');
+  });
+
+  it('says how many answers a purge removes before anything is sent', () => {
+    expect(screenText(scene({ tab: 'cache' }).press('x').state)).to.contain('It removes 12 answers.');
+  });
+
+  it('warns of a token that lives long', () => {
+    const it = scene().press('n', 'tab', 'tab', 'ctrl+u', '9', '9', '9', 'h');
+    expect(screenText(it.state)).to.contain('! more than the recommended 720 hours');
+  });
+
+  it('leaves header and footer in sight at the smallest size', () => {
+    const lines = screenText(scene({ columns: 50, rows: 10 }).press('x').state).split('\n');
+    expect(lines[0]).to.contain('PROTECTED');
+    expect(lines.at(-1)).to.contain('esc cancel');
+  });
+});
+
+describe('the secret of a new token', () => {
+  it('is masked until it is asked for, and again after', () => {
+    const it = withSecret(scene());
+    expect(screenText(it.state)).to.contain('Token created · shown once').and.to.contain('sk-wt-••••••••');
+    expect(screenText(it.state)).to.not.contain(SECRET.slice(6, 14));
+    expect(screenText(it.press('v').state)).to.contain(SECRET);
+    expect(screenText(it.press('v').state)).to.not.contain(SECRET.slice(6, 14));
+  });
+
+  it('is whole at the smallest size', () => {
+    const { state } = withSecret(scene({ columns: 50, rows: 10 })).press('v');
+    const shown = screenText(state)
+      .split('\n')
+      .map((line) => line.replace(/[^\w-]/g, ''))
+      .join('');
+    expect(shown).to.contain(SECRET);
+  });
+
+  it('goes with its dialog', () => {
+    const it = withSecret(scene()).press('v', 'enter');
+    expect(frameLines(it.state).join('\n')).to.not.contain(SECRET.slice(6, 14));
+  });
+
+  it('says what can be done with it, and what became of that', () => {
+    const it = withSecret(scene());
+    expect(screenText(it.state)).to.match(/v reveal +y copy +w write to file[^]*⏎ I have stored it/);
+    it.act({ on: 'copied', what: 'The secret' });
+    expect(screenText(it.state)).to.contain("The secret was sent to the terminal's clipboard");
+    it.press('w').act({ on: 'notWritten', path: 'token.txt', why: 'it exists' });
+    expect(screenText(it.state)).to.contain('! token.txt was not written: it exists');
+    expect(screenText(it.state)).to.match(/Write to: \[ token\.txt█/);
+  });
+});
+
+describe('what can be done, to choose from', () => {
+  it('is found by its name', () => {
+    const text = screenText(scene().press(':', 'c', 'o', 'p', 'y').state);
+    expect(text).to.contain(': copy█').and.to.contain('send the id to the').and.not.to.contain('issue a new token');
+    expect(text).to.match(/> y +copy id/);
+  });
+
+  it('says why something cannot be done now', () => {
+    expect(screenText(scene({ columns: 160 }).lose().press(':', 'n', 'e', 'w').state)).to.contain(
+      '(offline, not sent)',
+    );
+  });
+
+  it('scrolls to what is selected', () => {
+    const keys = Array.from({ length: 30 }, () => 'j');
+    expect(screenText(scene({ rows: 16 }).press('?', ...keys).state)).to.match(/│ > .*31 of/s);
+  });
+
+  it('comes with how the filter is written, where there is room and a filter', () => {
+    expect(screenText(scene({ rows: 60 }).press('?').state)).to.match(/Filter[^]*state:[^]*expires:/);
+    expect(screenText(scene({ rows: 60, tab: 'cache' }).press('?').state)).to.not.contain('key:value');
+  });
+});
+
+describe('contexts', () => {
+  it('say which is current, and what may be done there', () => {
+    const text = screenText(scene({ columns: 120 }).press('c').state);
+    expect(text).to.match(/> ● prod +https:\/\/llmp\.example:8443 {2}PROTECTED/);
+    expect(text).to.match(/laptop +http:\/\/127\.0\.0\.1:8080 {2}READ-ONLY/);
+  });
+
+  it('say how one is added where there are none', () => {
+    expect(screenText(scene({ contexts: [] }).press('c').state)).to.contain('llmp context add');
+  });
+});
+
+describe('what may stand in a filter', () => {
+  it('is offered while it is typed', () => {
+    const text = screenText(scene().press('/', 's', 't', 'a', 't', 'e', ':').state);
+    expect(text)
+      .to.match(/> active/)
+      .and.to.contain('expired');
+    expect(screenText(scene().press('/').state)).to.match(/> state:[^]*project:[^]*expires:[^]*used:/);
+  });
+
+  it('is of the projects there are', () => {
+    expect(screenText(scene().press('/', ...'project:'.split('')).state)).to.match(/> batch[^]*research[^]*web/);
+  });
+});
+
+describe('a frame over a frame', () => {
+  it('does not shift what is below it, however wide that is', () => {
+    const wide = Array.from({ length: 30 }, (_, number) =>
+      token(number, { name: '漢'.repeat(40), created_at: at(-1) }),
+    );
+    const lines = screenText(scene({ columns: 100, tokens: wide }).press('c').state).split('\n');
+    for (const line of lines.slice(2, -2)) expect(line).to.match(/[│█┐┘]$/);
+  });
+});

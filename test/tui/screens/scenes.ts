@@ -1,0 +1,239 @@
+/** Every screen and whatever can lie above one, with data as it is and as it should not be. */
+import { Hidden } from '../../../tui/state/hidden.js';
+import type { Tab } from '../../../tui/state/state.js';
+import { at, project, record, request, Scene, type Setting, STATUS, token, usageLine } from './states.js';
+
+/** In the form of a secret, and one for nothing. */
+export const SECRET = 'sk-wt-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdE';
+
+export const HOSTILE = [
+  '\x1b[31mred\x1b[0m\x1b]52;c;QUFB\x07',
+  'left\u202eright\u2066',
+  '漢字'.repeat(25),
+  '👩‍👩‍👧‍👦🏳️‍🌈 family',
+  'e\u0301\u0302\u0303\u0304 stacked',
+  '\u200b\u200d\ufeff\u{e0041}',
+  'שלום עולם مرحبا',
+  'x'.repeat(100),
+  'ｱﾞ한국어ᄀ가',
+  'line\u2028break\u0085next',
+];
+
+const STATES = ['active', 'rate_limited', 'revoked', 'expired', 'project_inactive'] as const;
+
+export const PROJECTS = [
+  project(1, { name: 'web' }),
+  project(2, { name: 'research' }),
+  project(3, { name: 'batch', is_active: false, deactivated_at: at(-90) }),
+];
+export const TOKENS = Array.from({ length: 80 }, (_, number) =>
+  token(number, {
+    project_id: PROJECTS[number % 3]!.id,
+    name: number === 0 ? 'ci-deploy' : number % 9 === 8 ? null : `job-${number}`,
+    state: STATES[number % 5]!,
+    is_active: STATES[number % 5] !== 'revoked',
+    max_requests: number % 4 === 3 ? 0 : 5_000,
+    last_used_at: number % 6 === 5 ? null : at(-number - 0.1),
+  }),
+);
+
+const REALISTIC: Setting = {
+  projects: PROJECTS,
+  tokens: TOKENS,
+  usage: Array.from({ length: 20 }, (_, ago) => usageLine(ago, 40 + ago * 13, { errors: ago % 7 === 3 ? 4 : 0 })),
+  audit: Array.from({ length: 50 }, (_, number) =>
+    record(number, {
+      token_id: TOKENS[number % 4]!.id,
+      project_id: PROJECTS[0]!.id,
+      outcome: number % 10 === 9 ? 'denied' : 'success',
+      reason: number % 3 === 0 ? 'leaked in CI log' : null,
+      details: number % 2 === 0 ? { changed: ['name'] } : null,
+    }),
+  ),
+  events: Array.from({ length: 50 }, (_, number) =>
+    request(number, {
+      token_id: TOKENS[number % 4]!.id,
+      project_id: PROJECTS[0]!.id,
+      status: [200, 200, 429, 502, 401][number % 5]!,
+      cache: number % 3 === 0 ? 'hit' : 'miss',
+    }),
+  ),
+  contexts: [
+    {
+      name: 'prod',
+      server: 'https://llmp.example:8443',
+      isCurrent: true,
+      isProtected: true,
+      isReadonly: false,
+      color: 'red',
+    },
+    {
+      name: 'laptop',
+      server: 'http://127.0.0.1:8080',
+      isCurrent: false,
+      isProtected: false,
+      isReadonly: true,
+      color: null,
+    },
+  ],
+};
+
+const hostile = (number: number) => HOSTILE[number % HOSTILE.length]!;
+const MOST = 2_147_483_647;
+const HOSTILE_PROJECTS = HOSTILE.map((name, number) => project(number, { name, api_key_hint: hostile(number) }));
+
+const HOSTILE_SETTING: Setting = {
+  place: { server: hostile(0), context: hostile(2), color: 'no such colour', isReadonly: true },
+  projects: HOSTILE_PROJECTS,
+  tokens: Array.from({ length: 200 }, (_, number) =>
+    token(number, {
+      name: hostile(number),
+      project_id: number % 2 === 0 ? HOSTILE_PROJECTS[number % HOSTILE.length]!.id : hostile(number),
+      obfuscated: hostile(number + 1),
+      state: (number % 3 === 0 ? hostile(number) : 'active') as 'active',
+      max_requests: MOST,
+      request_count: MOST,
+      cache_hit_count: MOST,
+      expires_at: number % 5 === 0 ? 'no time' : at(number * 1e6),
+      last_used_at: number % 7 === 0 ? 'no time' : at(-number * 1e5),
+    }),
+  ),
+  status: {
+    ...STATUS,
+    status: 'not ready',
+    missing: HOSTILE,
+    degraded: HOSTILE,
+    version: hostile(1),
+    instance: hostile(4),
+    database: {
+      driver: hostile(3),
+      status: 'failing',
+      schema: hostile(7),
+      pending_migrations: [hostile(0), hostile(1)],
+    },
+    event_bus: { kind: 'redis-streams', status: 'failing', buffered: MOST, published: MOST, dropped: MOST, lag: MOST },
+    audit: { status: 'failing', records: MOST, failures: MOST },
+    tokens: { active: MOST, expired: MOST, revoked: MOST, rate_limited: MOST, project_inactive: 0 },
+    requests: { in_flight: MOST, per_second: 1e9, errors_per_second: 1e9 },
+    cache: { backend: 'redis', hit_ratio: 1 },
+    upstream: { p50_ms: 1e9, p95_ms: null },
+  },
+  usage: Array.from({ length: 30 }, (_, ago) => usageLine(ago, MOST, { errors: MOST, refused: MOST })),
+  cache: { backend: 'redis', entries: MOST, bytes: 1e15, hits: MOST, misses: MOST },
+  audit: HOSTILE.map((words, number) =>
+    record(number, {
+      action: words as 'token.use',
+      actor: words as 'cli',
+      outcome: 'error',
+      token_id: words,
+      project_id: words,
+      client_ip: words,
+      reason: words,
+      request_id: words,
+      obfuscated: words,
+      count: MOST,
+      details: { [words]: words, list: [words] },
+      time: number === 3 ? 'no time' : at(number),
+    }),
+  ),
+  events: HOSTILE.map((words, number) =>
+    request(number, {
+      path: words,
+      method: words,
+      model: words,
+      token_id: words,
+      project_id: null,
+      status: 999,
+      code: words,
+      request_id: words,
+      upstream_request_id: words,
+      instance: words,
+      duration_ms: 1e12,
+      usage: { prompt_tokens: MOST, completion_tokens: MOST, total_tokens: MOST, source: 'provider' },
+    }),
+  ),
+  contexts: HOSTILE.map((words) => ({
+    name: words,
+    server: words,
+    isCurrent: true,
+    isProtected: true,
+    isReadonly: true,
+    color: words,
+  })),
+};
+
+const TABS: readonly Tab[] = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'];
+
+/** The dialog that shows the secret of a token that was just made. */
+export function withSecret(scene: Scene): Scene {
+  const made = scene.setting.tokens?.[0] ?? token(1);
+  return scene.act({
+    on: 'changed',
+    change: { what: 'create-token', body: { project_id: made.project_id } },
+    outcome: { done: 1, doneIds: [], failures: [], created: { token: made, secret: new Hidden(SECRET) } },
+  });
+}
+
+type Make = (setting: Setting) => Scene;
+
+/** Each from a setting, by its name. */
+const MADE: readonly (readonly [string, Make])[] = [
+  ...TABS.map((tab): [string, Make] => [tab, (setting) => new Scene({ ...setting, tab })]),
+  ...TABS.map((tab): [string, Make] => [
+    `${tab} of which nothing is known`,
+    (setting) => new Scene({ ...setting, tab, events: [], status: null }),
+  ]),
+  ...TABS.map((tab): [string, Make] => [`help on ${tab}`, (setting) => new Scene({ ...setting, tab }).press('?', 'j')]),
+  ['a token', (setting) => new Scene(setting).press('enter', 'j', 'j')],
+  ['a token to its end', (setting) => new Scene(setting).press('enter', 'G')],
+  [
+    'a token that is gone',
+    (setting) => {
+      const scene = new Scene(setting).press('enter');
+      const id = setting.tokens?.[0]?.id ?? '';
+      const failure = { kind: 'refused', status: 404, code: 'not_found', message: 'gone', retryAfterMs: null } as const;
+      return scene.act({ on: 'failed', question: { of: 'token', id }, failure });
+    },
+  ],
+  ['an open audit record', (setting) => new Scene({ ...setting, tab: 'audit' }).press('k', 'k', 'enter')],
+  ['an open event', (setting) => new Scene({ ...setting, tab: 'events' }).press('k', 'enter')],
+  ['marks and a message', (setting) => new Scene(setting).press('space', 'space', 'v', 'j', 'j')],
+  ['a question', (setting) => new Scene(setting).press('space', 'space', 'j', 'space', 'x')],
+  ['a question with something typed', (setting) => new Scene(setting).press('x', 'shift+tab', 'w', 'e', 'enter')],
+  ['a new token', (setting) => new Scene(setting).press('n', 'tab', 'c', 'i')],
+  [
+    'a new token that lives long',
+    (setting) => new Scene(setting).press('n', 'tab', 'tab', 'ctrl+u', '9', '9', '9', 'h'),
+  ],
+  ['a new project', (setting) => new Scene({ ...setting, tab: 'projects' }).press('n', 'tab', 's', 'k', '-', '1')],
+  ['a purge', (setting) => new Scene({ ...setting, tab: 'cache' }).press('x', 'right')],
+  ['the palette', (setting) => new Scene(setting).press(':', 'r', 'e')],
+  ['the palette without a match', (setting) => new Scene(setting).press(':', 'ä', '漢')],
+  ['contexts', (setting) => new Scene(setting).press('c', 'j')],
+  ['a filter that is typed', (setting) => new Scene(setting).press('/', 's', 't', 'a', 't', 'e', ':', 'x', 'y')],
+  ['a filter that lets nothing through', (setting) => new Scene({ ...setting, tokens: [] }).press('/', 'q', 'enter')],
+  ['a secret', (setting) => withSecret(new Scene(setting))],
+  ['a secret that is shown', (setting) => withSecret(new Scene(setting)).press('v')],
+  ['a secret that is written', (setting) => withSecret(new Scene(setting)).press('w')],
+  ['a daemon that went away', (setting) => new Scene(setting).lose({ message: hostile(0) }).wait(12_000)],
+  [
+    'a management token that was refused',
+    (setting) => new Scene(setting).lose({ kind: 'refused', status: 401, message: hostile(2) }),
+  ],
+  ['a pause', (setting) => new Scene(setting).press('p').wait(10_000)],
+  ['another clock', (setting) => new Scene(setting).act({ on: 'heard', skewMs: -42_000 })],
+  ['progress', (setting) => new Scene(setting).act({ on: 'progress', words: 'revoking', done: 31, of: 80 })],
+];
+
+export interface Shown {
+  name: string;
+  make: (setting: Pick<Setting, 'columns' | 'rows' | 'look'>) => Scene;
+}
+
+export const SCENES: readonly Shown[] = MADE.flatMap(([name, make]) => [
+  { name, make: (setting) => make({ ...REALISTIC, ...setting }) },
+  { name: `${name}, with hostile data`, make: (setting) => make({ ...HOSTILE_SETTING, ...setting }) },
+]);
+
+/** One with realistic data. */
+export const scene = (setting: Setting = {}): Scene => new Scene({ ...REALISTIC, ...setting });
