@@ -361,7 +361,7 @@ const observing = {
     'LOG_FORMAT',
     oneOf('json', 'text'),
     derived.logFormat,
-    'JSON lines for machines, or text for a person at a terminal.',
+    'JSON lines for machines, or text for people. In the journal of systemd either goes without a time, which the journal has, and with its priority in front (journalctl -p warning).',
   ),
   metricsEnabled: setting(
     'ENABLE_METRICS',

@@ -12,7 +12,7 @@ export interface DerivedDefault {
 export interface Surroundings {
   env: Environment;
   /** Whether a person reads the log. */
-  isTerminal: boolean;
+  isReadByPeople: boolean;
   /** Another setting as it is written, its default included. */
   textOf: (name: string) => string | undefined;
 }
@@ -68,6 +68,6 @@ export const dispatcherEndpoint: DerivedDefault = {
 };
 
 export const logFormat: DerivedDefault = {
-  says: 'json; text on a terminal',
-  of: ({ isTerminal }) => (isTerminal ? 'text' : 'json'),
+  says: 'json; text on a terminal and in the journal of systemd',
+  of: ({ isReadByPeople }) => (isReadByPeople ? 'text' : 'json'),
 };

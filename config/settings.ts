@@ -173,7 +173,7 @@ function find(declared: Setting<unknown>, sources: Sources): Found | undefined {
     const other = BY_NAME.get(name);
     return other && find(other, sources)?.text;
   };
-  const text = fallback.of({ env: sources.env, isTerminal: sources.isTerminal ?? false, textOf });
+  const text = fallback.of({ env: sources.env, isReadByPeople: sources.isReadByPeople ?? false, textOf });
   return text === undefined ? undefined : { text, origin: 'default' };
 }
 

@@ -22,8 +22,8 @@ export interface EnvFile {
 export interface Sources {
   env: Environment;
   file?: EnvFile | undefined;
-  /** Whether a person reads the log; LOG_FORMAT follows it. */
-  isTerminal?: boolean;
+  /** Whether the log goes to where a person reads it; LOG_FORMAT follows that. */
+  isReadByPeople?: boolean;
   /** Options that the process itself was started with. */
   execArgv?: readonly string[];
 }

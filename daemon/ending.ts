@@ -2,6 +2,7 @@
 import { isatty } from 'node:tty';
 import { SettingsError } from '../config/settings.js';
 import type { Log } from './core/ports.js';
+import { PRIORITY } from './journal.js';
 import { maskText } from './log.js';
 
 // sysexits.h, as operator-facing documentation lists them.
@@ -60,15 +61,16 @@ export function nextCrash(log: Log, exit: (code: number) => void): Promise<numbe
 
 const PERMISSION = new Set(['EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY']);
 
-/** Says on stderr why the process does not run. @returns its exit code. */
-export function complain(error: unknown): number {
+/** Says on stderr why the process does not run. @param isInJournal whether that is the journal. @returns its exit code. */
+export function complain(error: unknown, isInJournal = false): number {
+  const say = (text: string) => process.stderr.write(`${isInJournal ? PRIORITY.error : ''}llmp: ${text}\n`);
   if (error instanceof SettingsError) {
-    for (const problem of error.problems) process.stderr.write(`llmp: ${problem}\n`);
+    for (const problem of error.problems) say(problem);
     return EXIT.configuration;
   }
   const code = codeOf(error);
   // A driver's words can hold the connection string, and with it a password.
-  process.stderr.write(`llmp: ${maskText(error instanceof Error ? error.message : String(error))}\n`);
+  say(maskText(error instanceof Error ? error.message : String(error)));
   if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL') return EXIT.unavailable;
   return PERMISSION.has(code) || /SQLITE_(?:CANTOPEN|READONLY)/.test(String(error)) ? EXIT.permission : EXIT.crash;
 }

@@ -1,6 +1,7 @@
 import winston from 'winston';
 import { MASK, withoutSecrets } from './core/masking.js';
 import type { Log, LogLevel } from './core/ports.js';
+import { PRIORITY } from './journal.js';
 import { Flood } from './log-flood.js';
 
 const SECRET_KEY = /authorization|cookie|password|secret|credential|token$|(?:api|encryption|upstream)[-_]?key/i;
@@ -51,6 +52,8 @@ export interface LogOptions {
   /** Values that must never appear. */
   secrets: readonly string[];
   stream: NodeJS.WritableStream;
+  /** Whether that leads to the journal of systemd, which knows the time, and takes the level from in front of a line. */
+  isInJournal?: boolean;
 }
 
 export interface AdjustableLog extends Log {
@@ -60,17 +63,18 @@ export interface AdjustableLog extends Log {
 
 const SEVERITY: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
 
-export function createLog({ level, format, secrets, stream }: LogOptions): AdjustableLog {
+export function createLog({ level, format, secrets, stream, isInJournal = false }: LogOptions): AdjustableLog {
   const mask = masker(secrets);
   const masked = winston.format((info) => Object.assign(info, mask({ ...info })));
   const stamped = winston.format((info) => Object.assign(info, { time: new Date().toISOString() }));
   const logger = winston.createLogger({
     level,
     format: winston.format.combine(
-      stamped(),
+      ...(isInJournal ? [] : [stamped()]),
       masked(),
-      format === 'json' ? winston.format.json() : winston.format.printf(asText),
+      format === 'json' ? winston.format.json() : winston.format.printf(isInJournal ? asMessage : asText),
       printable(),
+      ...(isInJournal ? [prioritised()] : []),
     ),
     transports: [new winston.transports.Stream({ stream, eol: '\n' })],
   });
@@ -100,9 +104,13 @@ export function createLog({ level, format, secrets, stream }: LogOptions): Adjus
 }
 
 function asText(info: winston.Logform.TransformableInfo): string {
-  const { level, message, time, ...fields } = info;
+  const { time, ...rest } = info;
+  return `${String(time)} ${info.level.toUpperCase().padEnd(5)} ${asMessage(rest)}`;
+}
+
+function asMessage({ level: _, message, ...fields }: winston.Logform.TransformableInfo): string {
   const rest = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : '';
-  return `${String(time)} ${level.toUpperCase().padEnd(5)} ${JSON.stringify(message).slice(1, -1)}${rest}`;
+  return JSON.stringify(message).slice(1, -1) + rest;
 }
 
 const LINE = Symbol.for('message'); // Where winston keeps what is written.
@@ -115,4 +123,9 @@ const printable = winston.format((info) =>
       (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
     ),
   }),
+);
+
+/** What comes from elsewhere stands behind it, and so is no priority. */
+const prioritised = winston.format((info) =>
+  Object.assign(info, { [LINE]: PRIORITY[info.level as LogLevel] + String(info[LINE]) }),
 );

@@ -8,6 +8,7 @@ import { realClock } from './clock.js';
 import { type Daemon, startDaemon } from './compose.js';
 import { complain, EXIT, hangUp, nextCrash, nextSignal } from './ending.js';
 import { addressOf } from './listen.js';
+import { leadsToJournal, STDERR, STDOUT } from './journal.js';
 import { type AdjustableLog, createLog } from './log.js';
 import { sightOf } from './status.js';
 import { Supervisor } from './supervisor.js';
@@ -31,7 +32,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     if (check || printConfig) return inspect(sources(envFile), { check, printConfig });
     return await serve(() => load(envFile));
   } catch (error) {
-    return complain(error);
+    return complain(error, leadsToJournal(process.env.JOURNAL_STREAM, STDERR));
   }
 }
 
@@ -40,10 +41,12 @@ function sources(envFile: string | undefined): Sources {
   return {
     env: process.env,
     file: envFile === undefined ? undefined : readEnvFile(envFile),
-    isTerminal: process.stdout.isTTY,
+    isReadByPeople: process.stdout.isTTY || isLogInJournal(),
     execArgv: process.execArgv,
   };
 }
+
+const isLogInJournal = () => leadsToJournal(process.env.JOURNAL_STREAM, STDOUT);
 
 function load(envFile: string | undefined): Loaded {
   const { env, ...more } = sources(envFile);
@@ -79,6 +82,7 @@ async function serve(read: () => Loaded): Promise<number> {
     format: settings.logFormat,
     secrets: secretsOf(loaded),
     stream: process.stdout,
+    isInJournal: isLogInJournal(),
   });
   // Nobody reads the log any more: no reason to stop serving.
   process.stdout.on('error', () => undefined);

@@ -130,9 +130,9 @@ describe('settings', () => {
       });
     });
 
-    it('log as text on a terminal, unless told otherwise', () => {
+    it('log as text where people read it, unless told otherwise', () => {
       const formatOf = (env: Environment) =>
-        loadSettings({ MANAGEMENT_TOKEN, ...env }, { isTerminal: true }).settings.logFormat;
+        loadSettings({ MANAGEMENT_TOKEN, ...env }, { isReadByPeople: true }).settings.logFormat;
       expect(formatOf({})).to.equal('text');
       expect(formatOf({ LOG_FORMAT: 'json' })).to.equal('json');
       expect(formatOf({ LOG_FORMAT_FILE: file('format', 'json') })).to.equal('json');

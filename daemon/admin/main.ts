@@ -71,7 +71,7 @@ function sourcesOf({ envFile, managementToken }: AdminRun): Sources {
   return {
     env: managementToken === undefined ? process.env : { ...process.env, MANAGEMENT_TOKEN: managementToken },
     file: envFile === undefined ? undefined : readEnvFile(envFile),
-    isTerminal: process.stdout.isTTY,
+    isReadByPeople: process.stdout.isTTY,
     execArgv: process.execArgv,
   };
 }

@@ -4,6 +4,7 @@ import { readEnvFile, type Sources } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { realClock } from '../clock.js';
 import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../ending.js';
+import { leadsToJournal, STDERR, STDOUT } from '../journal.js';
 import { createLog, type AdjustableLog } from '../log.js';
 import { Supervisor } from '../supervisor.js';
 import { SystemdNotify, takeSupervision } from '../systemd-notify.js';
@@ -39,13 +40,14 @@ export async function runDispatcher(run: DispatcherRun): Promise<number> {
       format: settings.logFormat,
       secrets: secretsOf(loaded),
       stream: process.stdout,
+      isInJournal: isLogInJournal(),
     });
     // Nobody reads the log any more: no reason to stop dispatching.
     process.stdout.on('error', () => undefined);
     for (const warning of warnings) log.warn(warning);
     return run.replayDead ? await replay(settings, log) : await dispatch(settings, log, run.once ?? false);
   } catch (error) {
-    return complain(error);
+    return complain(error, leadsToJournal(process.env.JOURNAL_STREAM, STDERR));
   } finally {
     clearInterval(alive);
   }
@@ -55,10 +57,12 @@ function sources(envFile: string | undefined): Sources {
   return {
     env: process.env,
     file: envFile === undefined ? undefined : readEnvFile(envFile),
-    isTerminal: process.stdout.isTTY,
+    isReadByPeople: process.stdout.isTTY || isLogInJournal(),
     execArgv: process.execArgv,
   };
 }
+
+const isLogInJournal = () => leadsToJournal(process.env.JOURNAL_STREAM, STDOUT);
 
 const GAVE_UP_EXIT: Readonly<Record<GaveUp, number>> = {
   'redis away': EXIT.unavailable,
