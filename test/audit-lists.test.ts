@@ -212,6 +212,14 @@ describe('the list of audit records', () => {
       }
     }
 
+    it('by since and until counted back from now shows what is later, and what is earlier', async () => {
+      // Ten minutes before the half hour there is nothing.
+      const minutes = Math.round((daemon.clock.now() - HALF_PAST) / 60_000) + 10;
+      const whole = await list('');
+      expect(await list(`since=${minutes}m`)).to.deep.equal(whole.filter(({ time }) => time >= at(HALF_PAST)));
+      expect(await list(`until=${minutes}m`)).to.deep.equal(whole.filter(({ time }) => time < at(HALF_PAST)));
+    });
+
     it('by since and until at once shows what is between', async () => {
       const between = `since=${at(HALF_PAST + 2 * SECOND_MS)}&until=${at(HALF_PAST + 4 * SECOND_MS)}`;
       expect((await list(between)).map(({ action }) => action)).to.deep.equal(['token.create', 'project.create']);
@@ -260,7 +268,7 @@ describe('the list of audit records', () => {
       ['the middle of a word', 'öffentlicht'],
       ['one word of two that is nowhere', 'schlüssel verkauft'],
       ['what is no text of the record', 'success'],
-      ['the beginning of no word, such as a mark might have', 'x'],
+      ['the beginning of no word, such as a mark might have', 'xaction'],
       ['the mark of an action', 'actiontokenrevoke'],
       ['the mark of an action with its sign', '→actiontokenrevoke'],
       ['what would be an operator of the index', 'alpha OR schlüssel'],
@@ -281,6 +289,8 @@ describe('the list of audit records', () => {
       'token_id=',
       `project_id=${'x'.repeat(65)}`,
       'since=yesterday',
+      'since=-1h',
+      'until=2w',
       'since=2030-02-30T00:00:00Z',
       'until=2030-01-01',
       'until=2030-01-01T00:00:00%2B02:00',

@@ -178,6 +178,83 @@ describe('the list of tokens', () => {
       expect(await list(`q=${id.slice(1)}`)).to.deep.equal([]);
     });
 
+    const encoded = (query: Record<string, string>) => new URLSearchParams(query).toString();
+
+    for (const state of [
+      'active,rate_limited',
+      '!active',
+      '!revoked,expired',
+      'expired,expired',
+      `!${STATES.join(',')}`,
+    ]) {
+      it(`by state=${state} shows those, and counts them`, async () => {
+        const isExcluded = state.startsWith('!');
+        const expected = all.filter((token) => state.replace('!', '').split(',').includes(token.state) !== isExcluded);
+        expect(await list(`state=${state}&limit=1000`)).to.deep.equal(expected);
+        expect(await totalOf(`state=${state}&limit=1`)).to.equal(expected.length);
+      });
+    }
+
+    it('by several project_id, or by all others', async () => {
+      expect(await list(`project_id=${busy.id},${idle.id}`)).to.deep.equal(all);
+      expect(await names(`project_id=!${busy.id}`)).to.deep.equal(['of the idle']);
+      expect(await list(`project_id=!${busy.id},${idle.id}`)).to.deep.equal([]);
+    });
+
+    for (const [words, found] of [
+      ['u', ['100%_sure', 'full', 'unlimited']],
+      ['u !fu', ['100%_sure', 'unlimited']],
+      ['u l !fu', ['unlimited']],
+      ['"of the" idle', ['of the idle']],
+      ['idle !"of the"', []],
+      ['äpf', ['ÄPFEL']],
+      ['%_ !"!"', ['100%_sure']],
+      ['"!"', []],
+    ] as const) {
+      it(`by words=${words} shows those with all words that are wanted and none that is not`, async () => {
+        expect(await names(encoded({ words }))).to.deep.equal(found);
+        expect(await totalOf(encoded({ words, limit: '1' }))).to.equal(found.length);
+      });
+    }
+
+    it('by words finds the beginnings of ids as well', async () => {
+      const { id } = all[0]!;
+      const beginning = id.slice(0, 13);
+      expect((await list(`words=${beginning}`)).map((token) => token.id)).to.deep.equal([id]);
+      expect(await list(`words=!${beginning}`)).to.deep.equal(all.slice(1));
+    });
+
+    it('by q and words shows what both let through', async () => {
+      expect(await names(encoded({ q: 'u', words: '!full !_sure' }))).to.deep.equal(['unlimited']);
+    });
+
+    it('by used_under shows capped tokens of which less than that is used', async () => {
+      expect(await names('used_under=51')).to.deep.equal(['half']);
+      expect(await names('used_under=50')).to.deep.equal([]);
+      expect(await names('used_over=40&used_under=100')).to.deep.equal(['half']);
+    });
+
+    it('by times of expiry that are counted from now', async () => {
+      expect(await names('expires_before=0s')).to.deep.equal(['expired']);
+      expect(await names('expires_after=25h')).to.deep.equal(['100%_sure', 'of the idle']);
+      expect(await names('expires_after=25h&expires_before=47h')).to.deep.equal([]);
+      expect(await names('expires_after=-1d&expires_before=0s')).to.deep.equal(['expired']);
+    });
+
+    it('by times that are counted from now goes on with its cursor while time goes on', async () => {
+      const own = await startDaemon();
+      const { id } = await own.createProject();
+      for (const hours of [1, 2, 3, 4]) await own.createToken(id, { name: `${hours} h`, duration_hours: hours });
+      const first = await own.manage('GET', '/manage/tokens?expires_after=90m&sort=expires_at&limit=1');
+      expect(first.headers.get('x-total-count')).to.equal('3');
+      own.clock.advance(3_600_000);
+      const next = /<([^>]+)>/.exec(first.headers.get('link')!)![1]!;
+      const rest = await own.manage('GET', next.replace('limit=1', 'limit=9'));
+      expect((rest.body as WireToken[]).map(({ name }) => name)).to.deep.equal(['3 h', '4 h']);
+      expect(rest.headers.get('x-total-count')).to.equal('2');
+      await own.stop();
+    });
+
     it('by several shows what all of them let through, in the order and pages asked for', async () => {
       const query = `project_id=${busy.id}&active_only=true&q=u&sort=name&limit=1`;
       const pages = await pagesOf<WireToken>(daemon, `/manage/tokens?${query}`);
@@ -200,6 +277,29 @@ describe('the list of tokens', () => {
       'used_over=101',
       'used_over=-1',
       'used_over=5.5',
+      'used_under=101',
+      'state=active,dead',
+      'state=active,',
+      'state=!',
+      'state=active,!revoked',
+      'state=!!active',
+      'project_id=a,,b',
+      'project_id=a,!b',
+      `project_id=${Array.from({ length: 21 }, (_, i) => i).join(',')}`,
+      'words=',
+      'words=!',
+      'words=a%20%20b',
+      'words=%22open',
+      'words=%22%22',
+      'words=a%22b',
+      'words=!!a',
+      'words=a%09b',
+      `words=${Array.from({ length: 11 }, () => 'a').join('+')}`,
+      `words=${'x'.repeat(101)}`,
+      'expires_before=2w',
+      'expires_before=h',
+      'expires_before=1.5h',
+      'expires_after=1234567s',
       'expires_after=tomorrow',
       'expires_after=2030-02-30T00:00:00Z',
       'expires_before=1700000000000',

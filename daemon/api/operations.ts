@@ -44,6 +44,12 @@ const FOLLOWING_EVENTS = `With Redis those of all instances, otherwise of this o
 \`Last-Event-ID\` as far as what came after it is kept. The filters narrow together; \`status\` lets requests through only,
 for nothing else has one. 404 when nothing is published (LLM_PROXY_EVENT_BUS=off).`;
 
+const FILTERING = `The filters narrow together. \`state\` and \`project_id\` take several with commas between, of which one must hold;
+with \`!\` in front none may. \`q\` is a part of the name in any letter case, or the beginning of the id. Each of \`words\` is
+sought like that, and all must be found but those with \`!\` in front: \`words=ci "two words" !old\`. \`expires_after\` and \`expires_before\`
+take spans, counted from each request: \`expires_before=2h\`. Only tokens with a cap have a share of it that is \`used_over\` or
+\`used_under\` a percentage.`;
+
 const STATUS = `Rates, \`hit_ratio\` and the upstream's times are those of the last minute on this instance; \`hit_ratio\` is the share of
 requests answered from the cache among those that were not refused, and null, as the times are, where there were none. Errors are
 answers of 500 and above, and those that broke off because of the upstream. Tokens and projects are counted for all
@@ -56,7 +62,7 @@ are by their address. The right one is never held up. The session's id is known 
 
 const AUDIT = `\`token.use\` records stand for what a token was used for in the hour that begins at \`time\`, with one result and one
 model: \`count\` requests. A change is one record, whoever made it and however it ended. \`since\` is the first moment shown,
-\`until\` the first that is not. \`q\` finds records of changes of which it is said, in ids, addresses, the reason and the
+\`until\` the first that is not; a span such as \`24h\` is so long ago. \`q\` finds records of changes of which it is said, in ids, addresses, the reason and the
 details: each word of \`q\` begins a word there, in any letter case. Records are not counted.`;
 
 const ADDING_UP = `The answer has a line for each combination of what \`by\` names; without it, one line for all. A request
@@ -129,6 +135,7 @@ export const operations = {
     method: 'GET',
     path: '/manage/tokens',
     summary: 'Lists tokens.',
+    description: FILTERING,
     query: schemas.tokenQuery,
     aliases: { projectId: 'project_id' }, // As the older Go implementation's clients write it.
     list: schemas.token,

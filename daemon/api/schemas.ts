@@ -90,21 +90,48 @@ const paging = {
   cursor: z.string().min(1).max(1000).describe('the cursor of a Link header').optional(),
 };
 
+/** Or a span by the daemon's clock, whenever it is asked: so the query stays the same, and its cursors hold, while time goes on. */
+const timeAhead = z
+  .union([timestamp, z.string().regex(/^-?\d{1,6}[smhd]$/)])
+  .describe('an RFC 3339 timestamp in UTC, such as 2030-01-31T12:00:00Z, or a time from now such as 2h, 7d or -30m');
+const timeAgo = z
+  .union([timestamp, z.string().regex(/^\d{1,6}[smhd]$/)])
+  .describe('an RFC 3339 timestamp in UTC, such as 2030-01-31T12:00:00Z, or a time ago such as 30m, 2h or 7d');
+
+const STATE = `(?:${TOKEN_STATES.join('|')})`;
+const PROJECT = '[^,!]{1,64}';
+/** One of these, or with `!` in front none of them. */
+const selection = (one: string, most: number, what: string) =>
+  z
+    .string()
+    .regex(new RegExp(`^!?${one}(?:,${one}){0,${most - 1}}$`))
+    .describe(`${what}, with commas between if several, and with ! in front for all others`);
+
+const WORD = '!?(?:"[^"\\p{Cc}]{1,100}"|[^\\s"!\\p{Cc}][^\\s"\\p{Cc}]{0,99})';
+
 export const projectQuery = z.strictObject({ ...paging, is_active: queryFlag.optional() });
 
 export const tokenQuery = z.strictObject({
   ...paging,
-  project_id: id.optional(),
+  project_id: selection(PROJECT, 20, 'an id').optional(),
   active_only: queryFlag.optional(),
-  state: oneOf(TOKEN_STATES).optional(),
-  expires_after: timestamp.optional(),
-  expires_before: timestamp.optional(),
+  state: selection(STATE, TOKEN_STATES.length, `one of ${TOKEN_STATES.join(', ')}`).optional(),
+  expires_after: timeAhead.optional(),
+  expires_before: timeAhead.optional(),
   used_over: queryNumber(0, 100).describe('a percentage from 0 to 100').optional(),
+  used_under: queryNumber(0, 100).describe('a percentage from 0 to 100').optional(),
   // SQLite ends a pattern at a NUL, and an empty pattern matches every name.
   q: z
     .string()
     .regex(/^\P{Cc}{1,100}$/u)
     .describe('1 to 100 characters, without control characters')
+    .optional(),
+  words: z
+    .string()
+    .regex(new RegExp(`^${WORD}(?: ${WORD}){0,9}$`, 'u'))
+    .describe(
+      '1 to 10 words with a space between, in double quotes where they hold spaces, with ! in front if not wanted',
+    )
     .optional(),
   sort: oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]).default('-created_at'),
 });
@@ -222,8 +249,8 @@ const auditFilters = {
 export const auditQuery = z.strictObject({
   ...paging,
   ...auditFilters,
-  since: timestamp.optional(),
-  until: timestamp.optional(),
+  since: timeAgo.optional(),
+  until: timeAgo.optional(),
   q: z
     .string()
     .regex(/^(?=.*[\p{L}\p{N}])\P{Cc}{1,100}$/u)

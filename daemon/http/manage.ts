@@ -77,7 +77,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...projectHandlers(registry),
     ...tokenHandlers(registry),
     ...cacheHandlers(options.cacheUpkeep),
-    ...auditHandlers(options.auditBook),
+    ...auditHandlers(options),
     ...usageHandlers(options),
     ...migrationHandlers(options),
     ...sessionHandlers(options),
@@ -203,9 +203,13 @@ function cacheHandlers(upkeep: CacheUpkeep): Handlers<Pick<Operations, 'readCach
   };
 }
 
-function auditHandlers(book: AuditBook): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
+function auditHandlers({
+  auditBook: book,
+  clock,
+}: ManageOptions): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
   return {
-    listAudit: async ({ query }, page) => wirePage(await book.records(auditFilter(query), page), wireAuditRecord),
+    listAudit: async ({ query }, page) =>
+      wirePage(await book.records(auditFilter(query, clock.now()), page), wireAuditRecord),
 
     followAudit: async ({ query, lastEventId }) => {
       const after = lastEventId === null ? await book.last() : numberOf(lastEventId);

@@ -12,12 +12,12 @@ import * as schemas from '../api/schemas.js';
 import type { Purged, PurgeSelection } from '../core/cache-upkeep.js';
 import type { AuditRecord } from '../core/audit.js';
 import type { FollowFilter } from '../core/audit-book.js';
-import type { AuditFilter, PageOf, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
+import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort, TokenSortField } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../core/registry.js';
 import type { Session } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
-import type { Project } from '../core/token.js';
+import type { Project, TokenState } from '../core/token.js';
 import { isPlainTarget } from './shape.js';
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
@@ -70,17 +70,47 @@ export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFi
   if (query.active_only && query.state !== undefined && query.state !== 'active') {
     throw new Refusal('invalid_request', 'active_only and state contradict each other');
   }
+  const state = query.active_only ? 'active' : query.state;
   return {
-    projectId: query.project_id,
-    state: query.active_only ? 'active' : query.state,
-    expiresAfterMs: msOf(query.expires_after),
-    expiresBeforeMs: msOf(query.expires_before),
+    projects: query.project_id === undefined ? undefined : selectionOf(query.project_id),
+    states: state === undefined ? undefined : (selectionOf(state) as Selection<TokenState>), // The schema saw to that.
+    expiresAfter: momentOf(query.expires_after),
+    expiresBefore: momentOf(query.expires_before),
     usedOverPercent: query.used_over,
+    usedUnderPercent: query.used_under,
     text: query.q,
+    words: query.words === undefined ? undefined : wordsOf(query.words),
   };
 }
 
-const msOf = (timestamp: string | undefined) => (timestamp === undefined ? undefined : Date.parse(timestamp));
+/** @param written such as `a,b`, or `!a,b` for all others. */
+const selectionOf = (written: string): Selection<string> => ({
+  among: written.replace(/^!/, '').split(','),
+  isExcluded: written.startsWith('!'),
+});
+
+/** @param written such as `one "two words" !other`. */
+function wordsOf(written: string): TokenFilter['words'] {
+  return Array.from(written.matchAll(/(!?)(?:"([^"]*)"|(\S+))/g), ([, sign, quoted, bare = '']) => ({
+    text: quoted ?? bare,
+    isExcluded: sign === '!',
+  }));
+}
+
+const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** @param written a timestamp, or a span such as `2h`. */
+function momentOf(written: string | undefined): Moment | undefined {
+  if (written === undefined) return undefined;
+  const [, amount, unit = ''] = /^(-?\d+)([smhd])$/.exec(written) ?? [];
+  return amount === undefined ? { atMs: Date.parse(written) } : { inMs: Number(amount) * (MS_PER[unit] ?? NaN) };
+}
+
+/** @param written a timestamp, or a span such as `2h` for so long ago. */
+function agoOf(written: string | undefined, nowMs: number): number | undefined {
+  const moment = momentOf(written);
+  return moment && ('atMs' in moment ? moment.atMs : nowMs - moment.inMs);
+}
 
 const SORT_FIELDS: Record<string, TokenSortField> = {
   created_at: 'createdAt',
@@ -182,11 +212,11 @@ export const wireSession = ({ id, begunAtMs, endedAtMs }: Session): WireSession 
   ended_at: isoTimeOrNull(endedAtMs),
 });
 
-export function auditFilter(query: z.output<typeof schemas.auditQuery>): AuditFilter {
+export function auditFilter(query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter {
   return {
     ...followFilter(query),
-    sinceMs: msOf(query.since),
-    untilMs: msOf(query.until),
+    sinceMs: agoOf(query.since, nowMs),
+    untilMs: agoOf(query.until, nowMs),
     text: query.q,
   };
 }

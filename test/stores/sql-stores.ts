@@ -199,12 +199,16 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       }
     });
 
+    const only = <T>(...among: T[]) => ({ among, isExcluded: false });
+    const allBut = <T>(...among: T[]) => ({ among, isExcluded: true });
+    const word = (text: string, isExcluded = false) => ({ text, isExcluded });
+
     async function all(filter: TokenFilter, sort: TokenSort = { field: 'createdAt', descending: true }, limit = 2) {
       const found: string[] = [];
       let after: Position | null = null;
       let total: number | null = null;
       do {
-        const page = await records.tokens({ projectId, ...filter }, sort, { limit, after }, NOW + 1);
+        const page = await records.tokens({ projects: only(projectId), ...filter }, sort, { limit, after }, NOW + 1);
         found.push(...page.rows.map(({ token }) => token.name ?? ''));
         total ??= page.total;
         after = page.next;
@@ -222,9 +226,9 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     });
 
     it('is narrowed by state, expiry, use and text', async () => {
-      expect(await all({ state: 'expired' })).to.deep.equal(['alpha']);
-      expect(await all({ state: 'active' })).to.have.lengthOf(5);
-      expect(await all({ expiresAfterMs: NOW + HOUR, expiresBeforeMs: NOW + 4 * HOUR })).to.deep.equal([
+      expect(await all({ states: only('expired') })).to.deep.equal(['alpha']);
+      expect(await all({ states: only('active') })).to.have.lengthOf(5);
+      expect(await all({ expiresAfter: { atMs: NOW + HOUR }, expiresBefore: { atMs: NOW + 4 * HOUR } })).to.deep.equal([
         'gamma',
         'alphabet',
       ]);
@@ -234,11 +238,36 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await all({ text: 'nothing so' })).to.deep.equal([]);
     });
 
+    it('is narrowed by what must not be, by several of a kind and by several words', async () => {
+      const { id: other } = await aProject();
+      await aToken({ name: 'alpha of another' }, other);
+      expect(await all({ states: allBut('active') })).to.deep.equal(['alpha']);
+      expect(await all({ states: allBut('expired', 'revoked', 'rate_limited') })).to.have.lengthOf(5);
+      expect(await all({ states: only('expired', 'revoked', 'rate_limited') })).to.deep.equal(['alpha']);
+      const both = { projects: only(projectId, other) };
+      expect(await all({ ...both, text: 'alpha' })).to.have.lengthOf(4);
+      expect(await all({ ...both, words: [word('alpha'), word('bet', true)] })).to.have.members([
+        'alpha',
+        'ALPHA 2',
+        'alpha of another',
+      ]);
+      const others = { projects: allBut(projectId), text: 'alpha of another' };
+      expect(await all(others)).to.deep.equal(['alpha of another']);
+      // With what no id begins with.
+      expect(await all({ text: 'alpha', words: [word(' 2')] })).to.deep.equal(['ALPHA 2']);
+      expect(await all({ words: [word('%_', true), word('a', true)] })).to.deep.equal([]);
+      expect(await all({ usedUnderPercent: 10 })).to.have.members(['Beta', 'gamma', '100%_x']);
+      expect(await all({ expiresAfter: { inMs: HOUR }, expiresBefore: { inMs: 4 * HOUR - 1 } })).to.deep.equal([
+        'gamma',
+        'alphabet',
+      ]);
+    });
+
     it('is searched by the beginning of an id as well', async () => {
       const token = await aToken({ name: 'by id' }, projectId);
       expect(await all({ text: token.id.slice(0, 13) })).to.deep.equal(['by id']);
       await change((tx) => tx.setTokenActive(token.id, false));
-      expect(await all({ text: token.id, state: 'revoked' })).to.deep.equal(['by id']);
+      expect(await all({ text: token.id, states: only('revoked') })).to.deep.equal(['by id']);
     });
 
     it('and all the others are counted by their states', async () => {

@@ -161,7 +161,7 @@ class Reader {
   ): Reading<S> {
     const given = Object.entries(query).filter(([, value]) => value !== undefined);
     const { problems, isOpen } = this;
-    return { query: Object.fromEntries(given) as Reading<S>['query'], matches, problems, isOpen };
+    return { query: Object.fromEntries(given), matches, problems, isOpen };
   }
 }
 
@@ -189,7 +189,7 @@ export function tokenReading(terms: readonly Term[], { projects }: Known): Readi
 
 function wordQuery(reader: Reader): { q?: string; words?: string } {
   const words = reader.words();
-  const tooLong = words.find(({ text }) => [...text].length > LONGEST_WORD);
+  const tooLong = words.find(({ text }) => Array.from(text).length > LONGEST_WORD);
   if (tooLong) reader.refuse(tooLong.term, `a word has at most ${LONGEST_WORD} characters`);
   const tooMany = words[MOST_WORDS];
   if (tooMany) reader.refuse(tooMany.term, `there can be ${MOST_WORDS} words`);
@@ -217,7 +217,8 @@ export function auditReading(terms: readonly Term[], { projects, tokenIds = [] }
   const text = words.map((word) => word.text).join(' ');
   const first = words[0]?.term;
   if (first && !/[\p{L}\p{N}]/u.test(text)) reader.refuse(first, 'a word has a letter or a digit');
-  if (first && [...text].length > LONGEST_WORD) reader.refuse(first, `at most ${LONGEST_WORD} characters of words`);
+  if (first && Array.from(text).length > LONGEST_WORD)
+    reader.refuse(first, `at most ${LONGEST_WORD} characters of words`);
   return reader.reading({
     action: reader.only('action', values.action.resolve),
     actor: reader.only('actor', values.actor.resolve),

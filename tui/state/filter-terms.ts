@@ -48,18 +48,12 @@ function termAt(line: string, at: number): Term {
   const key = name?.toLowerCase() ?? null;
   const valueAt = keyAt + written.length;
   const parts: Part[] = [];
-  let end = valueAt;
-  let isOpen = false;
-  for (;;) {
-    const part = partAt(line, end, key !== null);
-    end = part.end;
-    isOpen = part.isOpen;
-    const { text, from } = part;
+  for (let from = valueAt; ; from += 1) {
+    const { text, end, isOpen } = partAt(line, from, key !== null);
     parts.push({ text, at: from, length: end - from, isLast: end === line.length });
-    if (line[end] !== ',' || key === null) break;
-    end += 1;
+    if (line[end] !== ',' || key === null) return { at, length: end - at, isNegated, key, parts, valueAt, isOpen };
+    from = end;
   }
-  return { at, length: end - at, isNegated, key, parts, valueAt, isOpen };
 }
 
 /** Up to a space, or a comma between values, that is not in quotes. */
@@ -73,7 +67,7 @@ function partAt(line: string, from: number, hasCommas: boolean) {
     else if (!isQuoted && (/\s/.test(letter) || (hasCommas && letter === ','))) break;
     else text += letter;
   }
-  return { text, from, end: at, isOpen: isQuoted };
+  return { text, end: at, isOpen: isQuoted };
 }
 
 /** As it is to be written to mean nothing but itself. */

@@ -78,15 +78,29 @@ export interface TokenSort {
   descending: boolean;
 }
 
+/** Some values, or all others. */
+export interface Selection<T> {
+  among: readonly T[];
+  isExcluded: boolean;
+}
+
+/** A moment, or the one that is so far off whenever it is asked for. */
+export type Moment = { atMs: number } | { inMs: number };
+
+/** What is undefined lets all through; the rest must hold together. */
 export interface TokenFilter {
-  projectId?: string | undefined;
-  state?: TokenState | undefined;
-  expiresAfterMs?: number | undefined;
-  expiresBeforeMs?: number | undefined;
+  projects?: Selection<string> | undefined;
+  states?: Selection<TokenState> | undefined;
+  expiresAfter?: Moment | undefined;
+  expiresBefore?: Moment | undefined;
   /** Capped tokens of which more than this percentage is used. */
   usedOverPercent?: number | undefined;
+  /** Capped tokens of which less than this percentage is used. */
+  usedUnderPercent?: number | undefined;
   /** A part of the name in any case, or the beginning of the id. */
   text?: string | undefined;
+  /** Each like `text`, and wanted or not. */
+  words?: readonly { text: string; isExcluded: boolean }[] | undefined;
 }
 
 /** How many there are. */

@@ -56,9 +56,11 @@ async function counted(
   return Object.fromEntries(Object.keys(questions).map((name) => [name, Number(row?.[name.toLowerCase()] ?? 0)]));
 }
 
-export async function tokensInState(on: Reader, state: TokenState, nowMs: number): Promise<number> {
-  const { of, count } = STATES[state];
-  return count((await counted(on, of, nowMs)) as Required<Counts>);
+export async function tokensInStates(on: Reader, states: readonly TokenState[], nowMs: number): Promise<number> {
+  if (states.length === 0) return 0;
+  const parts = new Set(states.flatMap((state) => STATES[state].of));
+  const counts = (await counted(on, [...parts], nowMs)) as Required<Counts>;
+  return states.reduce((sum, state) => sum + STATES[state].count(counts), 0);
 }
 
 export async function population(on: Reader, nowMs: number): Promise<Population> {

@@ -1,7 +1,9 @@
 import type {
   KnownToken,
+  Moment,
   PageOf,
   PageRequest,
+  Selection,
   TokenFilter,
   TokenLookup,
   TokenRow,
@@ -14,7 +16,7 @@ import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions, pageOf } from './lists.js';
 import type { Totals } from './totals.js';
-import { ALIVE, OF_INACTIVE_PROJECT, tokensInState } from './population.js';
+import { ALIVE, OF_INACTIVE_PROJECT, tokensInStates } from './population.js';
 import { placeOfKey } from './projects.js';
 import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
 
@@ -101,7 +103,8 @@ export async function listTokens(
   const column = SORT_COLUMNS[sort.field];
   const { dialect } = on;
   const where = tokenConditions(filter, nowMs, dialect);
-  const found = filter.text === undefined ? null : await find(on, filter.text);
+  const sought = rarest(filter);
+  const found = sought === undefined ? null : await find(on, sought);
   if (found) where.bind.found = JSON.stringify(found);
   const by = (index: string | null) => (index === null || found ? '' : dialect.by(index));
   return pageOf<TokenRowColumns, TokenRow>(on, {
@@ -121,51 +124,89 @@ export async function listTokens(
   });
 }
 
-/** Of a state and nothing else. */
-function countOf(on: Reader, { state, ...others }: TokenFilter, nowMs: number): (() => Promise<number>) | undefined {
-  if (state === undefined || Object.values(others).some((value) => value !== undefined)) return undefined;
-  return () => tokensInState(on, state, nowMs);
+const STATES = Object.keys(IN_STATE) as TokenState[];
+
+/** Those that are selected, each once. */
+const selected = ({ among, isExcluded }: Selection<TokenState>) =>
+  STATES.filter((state) => among.includes(state) !== isExcluded);
+
+/** Of states and nothing else. */
+function countOf(on: Reader, { states, ...others }: TokenFilter, nowMs: number): (() => Promise<number>) | undefined {
+  if (states === undefined || Object.values(others).some((value) => value !== undefined)) return undefined;
+  return () => tokensInStates(on, selected(states), nowMs);
 }
 
 /** The index to look for all tokens of a filter in. */
-function indexOf({ projectId, text, ...others }: TokenFilter): string | null {
-  if (projectId !== undefined) return OF_PROJECT;
-  const { usedOverPercent, ...rest } = others;
-  const isNothingElse = Object.values(rest).every((value) => value === undefined);
-  if (text === undefined) return isNothingElse && usedOverPercent !== undefined ? OF_CAP : null;
-  return isNothingElse && usedOverPercent === undefined ? BY_NAME : BY_STATE;
+function indexOf({ projects, text, words, usedOverPercent, usedUnderPercent, ...rest }: TokenFilter): string | null {
+  if (projects && !projects.isExcluded) return OF_PROJECT;
+  const isOfCap = (usedOverPercent ?? usedUnderPercent) !== undefined;
+  const isNothingElse = Object.values(rest).every((value) => value === undefined) && projects === undefined;
+  if ((text ?? words) !== undefined) return isNothingElse && !isOfCap ? BY_NAME : BY_STATE;
+  if (projects) return OF_PROJECT; // The smallest in which the project stands.
+  return isNothingElse && isOfCap ? OF_CAP : null;
 }
 
 /** The index to walk, in order, to a page of a filter. */
-function orderOf({ projectId }: TokenFilter, { field }: TokenSort): string | null {
-  if (projectId === undefined) return `tokens_${SORT_COLUMNS[field]}`;
+function orderOf({ projects }: TokenFilter, { field }: TokenSort): string | null {
+  if (projects?.among.length !== 1 || projects.isExcluded) return `tokens_${SORT_COLUMNS[field]}`;
   return field === 'createdAt' ? OF_PROJECT : null;
 }
 
 function tokenConditions(filter: TokenFilter, nowMs: number, dialect: Dialect): Conditions {
   const where = new Conditions();
-  if (filter.text !== undefined) where.and(...textCondition(filter.text, dialect));
-  if (filter.projectId !== undefined) where.and('t.project_id = $projectId', { projectId: filter.projectId });
-  if (filter.state !== undefined) {
-    where.and(IN_STATE[filter.state], { yes: true, no: false, now: nowMs });
+  const { text, words = [], projects, states, expiresAfter, expiresBefore, usedOverPercent, usedUnderPercent } = filter;
+  if (text !== undefined) where.and(...textCondition(text, dialect));
+  words.forEach((word, i) => {
+    const [condition, bind] = textCondition(word.text, dialect, `_${i}`);
+    where.and(word.isExcluded ? `NOT (${condition})` : condition, bind);
+  });
+  if (projects !== undefined) where.and(...projectCondition(projects));
+  if (states !== undefined) where.and(stateCondition(selected(states)), { yes: true, no: false, now: nowMs });
+  if (expiresAfter !== undefined) where.and('t.expires_at > $after', { after: atMs(expiresAfter, nowMs) });
+  if (expiresBefore !== undefined) where.and('t.expires_at < $before', { before: atMs(expiresBefore, nowMs) });
+  if (usedOverPercent !== undefined) {
+    where.and('t.max_requests > 0 AND t.request_count * 100 > t.max_requests * $over', { over: usedOverPercent });
   }
-  if (filter.expiresAfterMs !== undefined) where.and('t.expires_at > $after', { after: filter.expiresAfterMs });
-  if (filter.expiresBeforeMs !== undefined) where.and('t.expires_at < $before', { before: filter.expiresBeforeMs });
-  if (filter.usedOverPercent !== undefined) {
-    where.and('t.max_requests > 0 AND t.request_count * 100 > t.max_requests * $percent', {
-      percent: filter.usedOverPercent,
-    });
+  if (usedUnderPercent !== undefined) {
+    where.and('t.max_requests > 0 AND t.request_count * 100 < t.max_requests * $under', { under: usedUnderPercent });
   }
   return where;
 }
 
-const isNamed = ({ contains }: Dialect) => contains('t.name_folded', '$part');
-const BEGINS = 't.id >= $text AND t.id < $textEnd';
+const atMs = (moment: Moment, nowMs: number) => ('atMs' in moment ? moment.atMs : nowMs + moment.inMs);
 
-/** A part of the name in any case, or the beginning of the id. */
-function textCondition(text: string, dialect: Dialect): [string, Bind] {
-  const named = isNamed(dialect);
-  return [canBeginId(text) ? `${named} OR (${BEGINS})` : named, textBind(text)];
+function projectCondition({ among, isExcluded }: Selection<string>): [string, Bind] {
+  const bind = Object.fromEntries(among.map((id, i) => [`project_${i}`, id]));
+  const ids = Object.keys(bind).map((name) => `$${name}`);
+  if (ids.length === 1) return [`t.project_id ${isExcluded ? '<>' : '='} $project_0`, bind];
+  return [`t.project_id ${isExcluded ? 'NOT IN' : 'IN'} (${ids.join(', ')})`, bind];
+}
+
+/** By the states, or by those that are left, whichever are fewer. */
+function stateCondition(states: readonly TokenState[]): string {
+  const others = STATES.filter((state) => !states.includes(state));
+  const anyOf = (them: readonly TokenState[]) => them.map((state) => `(${IN_STATE[state]})`).join(' OR ') || '1 = 0';
+  return states.length <= others.length ? anyOf(states) : `NOT (${anyOf(others)})`;
+}
+
+const isNamed = ({ contains }: Dialect, of = '') => contains('t.name_folded', `$part${of}`);
+const begins = (of = '') => `t.id >= $text${of} AND t.id < $textEnd${of}`;
+
+/**
+ * A part of the name in any case, or the beginning of the id.
+ *
+ * @param of goes behind the names of its values, where there are several.
+ */
+function textCondition(text: string, dialect: Dialect, of = ''): [string, Bind] {
+  const named = isNamed(dialect, of);
+  return [canBeginId(text) ? `${named} OR (${begins(of)})` : named, textBind(text, of)];
+}
+
+/** A text that all that is sought holds, so that few do, if there is one. */
+function rarest({ text, words = [] }: TokenFilter): string | undefined {
+  const wanted = words.filter(({ isExcluded }) => !isExcluded).map((word) => word.text);
+  if (text !== undefined) wanted.push(text);
+  return wanted.sort((a, b) => b.length - a.length)[0];
 }
 
 /**
@@ -176,15 +217,15 @@ async function find(on: Reader, text: string): Promise<string[] | null> {
   const first = (condition: string) => `SELECT * FROM (SELECT t.id FROM tokens t ${condition} LIMIT ${FEW + 1}) few`;
   const named = first(`${on.dialect.by(BY_NAME)} WHERE ${isNamed(on.dialect)}`);
   // Not as one condition: to compare each id as well takes longer than all else.
-  const sql = canBeginId(text) ? `${named} UNION ${first(`WHERE ${BEGINS}`)}` : named;
+  const sql = canBeginId(text) ? `${named} UNION ${first(`WHERE ${begins()}`)}` : named;
   const found = await on.select<{ id: string }>(sql, textBind(text));
   return found.length > FEW ? null : found.map(({ id }) => id);
 }
 
 const canBeginId = (text: string) => /^[0-9a-f-]{1,36}$/.test(text);
 
-function textBind(text: string): Bind {
-  const part = text.toLowerCase();
+function textBind(text: string, of = ''): Bind {
+  const part = { [`part${of}`]: text.toLowerCase() };
   // `~` comes after whatever an id goes on with.
-  return canBeginId(text) ? { part, text, textEnd: `${text}~` } : { part };
+  return canBeginId(text) ? { ...part, [`text${of}`]: text, [`textEnd${of}`]: `${text}~` } : part;
 }
