@@ -1,15 +1,12 @@
 /** What goes on until ^C: a stream of the daemon, asked for again whenever it ends. */
-import { ApiError, type Streamed, type StreamOptions, Unreachable } from '../daemon/api/client.js';
+import type { Streamed, StreamOptions } from '../daemon/api/client.js';
+import { followed, mayPass } from '../daemon/api/followed.js';
 import type { Invocation, Options } from './command.js';
 import { EXIT } from './failure.js';
 import type { Shell } from './shell.js';
 
-const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 30_000;
-
 /**
- * Shows each item as it comes. When the daemon ends the stream or is lost, it is asked for what came after the last one: soon at
- * first, and later with each time in vain.
+ * Shows each item as it comes, and asks again for what comes after the last one whenever the daemon ends the stream or is lost.
  *
  * @param open asks the daemon.
  * @returns the exit code of ^C; nothing else ends it but what asking again does not mend.
@@ -20,29 +17,17 @@ export async function follow<T, O extends Options>(
   open: (options: StreamOptions) => AsyncIterable<Streamed<T>>,
   show: (item: T) => Promise<void>,
 ): Promise<number> {
-  const signal = untilInterrupted(shell);
-  const isOver = () => signal.aborted;
-  let lastEventId: string | undefined;
-  let delayMs = FIRST_DELAY_MS;
-  let isFirst = true;
-  for (;;) {
-    try {
-      for await (const { id, item } of open({ lastEventId, signal })) {
-        lastEventId = id;
-        delayMs = FIRST_DELAY_MS;
-        await show(item);
-      }
-      isFirst = false; // It was there, and has ended it.
-    } catch (error) {
-      if (isFirst || !mayPass(error)) throw error;
-    }
-    if (isOver()) return EXIT.interrupted;
-    output.note(`The stream of ${server} has ended; asking again`);
-    // Between half of it and all of it: not all who lost it come back together.
-    await shell.pause(delayMs * (0.5 + Math.random() / 2), signal);
-    if (isOver()) return EXIT.interrupted;
-    delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS);
-  }
+  await followed({
+    open,
+    item: show,
+    lost() {
+      output.note(`The stream of ${server} has ended; asking again`);
+    },
+    mayPass: (error, isFirst) => !isFirst && mayPass(error),
+    signal: untilInterrupted(shell),
+    pause: (ms, signal) => shell.pause(ms, signal),
+  });
+  return EXIT.interrupted;
 }
 
 /** From now on ^C ends no more than what listens to this. */
@@ -53,7 +38,3 @@ export function untilInterrupted(shell: Pick<Shell, 'interrupted'>): AbortSignal
   });
   return enough.signal;
 }
-
-/** Whether asking again may mend it. */
-export const mayPass = (error: unknown) =>
-  error instanceof Unreachable || (error instanceof ApiError && (error.status >= 500 || error.status === 429));

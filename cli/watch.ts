@@ -1,8 +1,9 @@
 /** What is asked for again and again until ^C, to be looked at. */
 import { Unreachable } from '../daemon/api/client.js';
+import { mayPass } from '../daemon/api/followed.js';
 import type { Invocation, Options } from './command.js';
 import { EXIT, type Failure, failureOf } from './failure.js';
-import { mayPass, untilInterrupted } from './follow.js';
+import { untilInterrupted } from './follow.js';
 
 const REFRESH_MS = 2_000;
 

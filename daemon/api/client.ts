@@ -70,6 +70,8 @@ export interface StreamOptions {
   lastEventId?: string | undefined;
   /** Ends the stream, without an error. */
   signal?: AbortSignal | undefined;
+  /** Told when the daemon has begun to answer with a stream. */
+  opened?: (() => void) | undefined;
   /** So long nothing, not even a heartbeat, may come; 45 s unless given. */
   silenceMs?: number;
 }
@@ -221,7 +223,7 @@ export class ManagementClient {
   async *#stream<T>(
     path: string,
     query: Record<string, string | undefined>,
-    { lastEventId, signal, silenceMs = SILENCE_MS }: StreamOptions,
+    { lastEventId, signal, opened, silenceMs = SILENCE_MS }: StreamOptions,
   ): AsyncGenerator<Streamed<T>> {
     const silence = new Silence(signal);
     try {
@@ -234,6 +236,7 @@ export class ManagementClient {
       if (!response.body || !/^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')) {
         throw new Unreachable(NOT_LLMP);
       }
+      opened?.();
       for await (const { id, data } of eventsIn(response.body, silence, silenceMs)) {
         yield { id, item: JSON.parse(data) as T };
       }

@@ -1,24 +1,24 @@
 /** Follows a stream of the daemon for as long as somebody looks at it. */
-import type { Streamed, StreamOptions } from '../../daemon/api/client.js';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Follow, followed } from '../../daemon/api/followed.js';
 
-export interface Following<T> {
-  /** Asks the daemon: `(options) => client.events(query, options)`. */
-  open: (options: StreamOptions) => AsyncIterable<Streamed<T>>;
+export interface Following<T> extends Omit<Follow<T>, 'mayPass' | 'pause' | 'connected' | 'item'> {
   item: (item: T, id: string) => void;
   /** The daemon has begun to answer. */
   connected: () => void;
-  /** It has ended the stream, or broke off, or did not answer. @param error null where it ended in order. */
-  lost: (error: unknown, againInMs: number) => void;
-  /** Goes on behind this event. */
-  lastEventId?: string | undefined;
-  signal: AbortSignal;
   /** Handed in by tests. */
-  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+  pause?: Follow<T>['pause'];
 }
 
 /**
- * Resolves when `signal` is aborted.
+ * Resolves when `signal` is aborted. A daemon that is away from the beginning is asked again like one that is lost.
  *
  * @throws what asking again does not mend, such as an `ApiError` of 401 or 404.
  */
-export async function followStream<T>(f: Following<T>): Promise<void> { try { for await (const {id,item} of f.open({signal:f.signal})) f.item(item,id); } catch (e) { f.lost(e, 1000);} }
+export function followStream<T>(following: Following<T>): Promise<void> {
+  return followed({ pause, ...following });
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await wait(ms, undefined, { signal }).catch(() => undefined);
+}
