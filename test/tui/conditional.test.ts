@@ -1,7 +1,6 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
-import type { Answered } from '../../tui/effects/conditional.js';
-import { conditionalFetch } from '../../tui/effects/conditional.js';
+import { type Answered, conditionalFetch } from '../../tui/effects/conditional.js';
 
 const LIST = 'http://127.0.0.1:8080/manage/tokens?limit=100';
 
@@ -34,7 +33,7 @@ describe('a conditional fetch', () => {
     };
     const clock = { now: () => now, monotonic: () => now };
     return conditionalFetch({
-      fetch: server as typeof fetch,
+      fetch: server,
       clock,
       onAnswer: (answered) => void told.push(answered),
       ...limits,
@@ -104,13 +103,13 @@ describe('a conditional fetch', () => {
   it('throws what asking throws, and remembers on', async () => {
     const ask = opened();
     await ask(LIST);
-    const { ...before } = { answer };
+    const before = answer;
     answer = () => {
       throw new TypeError('fetch failed');
     };
     const failure = await ask(LIST).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(TypeError);
-    answer = before.answer;
+    answer = before;
     expect((await ask(LIST)).status).to.equal(200);
     expect(asked()).to.deep.equal([false, true, true]);
   });
@@ -139,7 +138,7 @@ describe('a conditional fetch', () => {
     const ask = opened();
     for (const accept of ['text/event-stream', '*/*']) {
       const { body } = await ask(LIST, { headers: { accept } });
-      const { value } = await body!.getReader().read();
+      const { value } = await (body as ReadableStream<Uint8Array>).getReader().read();
       expect(new TextDecoder().decode(value)).to.equal('data: 1\n\n');
     }
     expect(asked()).to.deep.equal([false, false]);

@@ -1,0 +1,374 @@
+import { expect } from 'chai';
+import type { WireEvent, WireProject } from '../../daemon/api/contract.js';
+import * as schemas from '../../daemon/api/schemas.js';
+import { type FilteredScreen, type Known, parseFilter, suggest } from '../../tui/state/filter.js';
+
+const WEB = '11111111-1111-4111-8111-111111111111';
+const MY_API = '2222aaaa-2222-4222-8222-222222222222';
+const ODD = '2222bbbb-2222-4222-8222-222222222222';
+const TOKEN = '77ab10f3-0000-4000-8000-000000000000';
+
+const known: Known = {
+  projects: [
+    { id: WEB, name: 'web' },
+    { id: MY_API, name: 'My API' },
+    { id: ODD, name: 'web-2, old' },
+  ],
+  tokenIds: [TOKEN],
+};
+
+const SCHEMAS = {
+  tokens: schemas.tokenQuery,
+  projects: schemas.projectQuery,
+  audit: schemas.auditQuery,
+  events: schemas.eventQuery,
+};
+
+/** The query of a line that is right; the daemon takes every one of them. */
+function queryOf(screen: FilteredScreen, line: string): Record<string, string | undefined> {
+  const { query, isComplete, problems } = parseFilter(line, screen, known);
+  expect(problems, line).to.deep.equal([]);
+  expect(isComplete, line).to.equal(true);
+  expect(SCHEMAS[screen].safeParse(query).error, line).to.equal(undefined);
+  return query;
+}
+
+/** What is wrong with a line, and where. */
+const problemsOf = (screen: FilteredScreen, line: string) =>
+  parseFilter(line, screen, known).problems.map(({ at, length, message }) => [line.slice(at, at + length), message]);
+
+describe('the filter line', () => {
+  describe('of tokens', () => {
+    for (const [line, query] of [
+      ['', {}],
+      ['   ', {}],
+      ['ci', { q: 'ci' }],
+      ['  CI  ', { q: 'CI' }],
+      ['"two words"', { q: 'two words' }],
+      ['two words', { words: 'two words' }],
+      ['!old', { words: '!old' }],
+      ['ci !old "two words" !"no no"', { words: 'ci !old "two words" !"no no"' }],
+      ['ab"cd ef"gh', { q: 'abcd efgh' }],
+      ['a,b', { q: 'a,b' }],
+      ['a,b c', { words: '"a,b" c' }],
+      ['10:30', { q: '10:30' }],
+      ['"state:active"', { q: 'state:active' }],
+      ['"!x" y', { words: '"!x" y' }],
+      ['state:active', { state: 'active' }],
+      ['STATE:Active', { state: 'active' }],
+      ['state:active,rate_limited', { state: 'active,rate_limited' }],
+      ['state:limited state:off', { state: 'rate_limited,project_inactive' }],
+      ['state:active state:active', { state: 'active' }],
+      ['!state:revoked', { state: '!revoked' }],
+      ['!state:revoked !state:expired', { state: '!revoked,expired' }],
+      ['!state:revoked,expired', { state: '!revoked,expired' }],
+      ['state:active,expired !state:expired', { state: 'active' }],
+      ['project:web', { project_id: WEB }],
+      ['project:WEB', { project_id: WEB }],
+      ['project:"My API",web', { project_id: `${MY_API},${WEB}` }],
+      ['project:"web-2, old"', { project_id: ODD }],
+      ['!project:web', { project_id: `!${WEB}` }],
+      ['project:111111', { project_id: WEB }],
+      [`project:${TOKEN}`, { project_id: TOKEN }],
+      ['expires:>7d', { expires_after: '7d' }],
+      ['expires:<2h', { expires_after: '0s', expires_before: '2h' }],
+      ['expires:<2h expires:>30m', { expires_after: '30m', expires_before: '2h' }],
+      ['expires:<-1d', { expires_before: '-1d' }],
+      ['expires:>-1d expires:<0s', { expires_after: '-1d', expires_before: '0s' }],
+      ['expires:<2030-01-31', { expires_before: '2030-01-31T00:00:00.000Z' }],
+      ['expires:>2030-01-31t12:00z', { expires_after: '2030-01-31T12:00:00.000Z' }],
+      ['used:>90%', { used_over: '90' }],
+      ['used:<50', { used_under: '50' }],
+      ['used:>10% used:<90%', { used_over: '10', used_under: '90' }],
+      [
+        'ci !old project:web state:active expires:<2h used:>90%',
+        {
+          words: 'ci !old',
+          project_id: WEB,
+          state: 'active',
+          expires_after: '0s',
+          expires_before: '2h',
+          used_over: '90',
+        },
+      ],
+    ] as const) {
+      it(`${line === '' ? '(nothing)' : line} asks the API for ${JSON.stringify(query)}`, () => {
+        expect(queryOf('tokens', line)).to.deep.equal(query);
+        expect(queryOf('tokens', `${line} `), 'with a space behind').to.deep.equal(query);
+      });
+    }
+
+    for (const [line, at, message] of [
+      ['stat:active', 'stat:active', /^no such key: stat; it has state, project, expires, used/],
+      ['ci state:dead x', 'dead', /^state is one of active, /],
+      ['state:act ', 'act', /^state is one of active, /],
+      ['state:active,dead ', 'dead', /^state is one of/],
+      ['state:active !state:active', '!state:active', /^nothing is left of state$/],
+      ['project:nobody', 'nobody', /^there is no such project$/],
+      ['project:2222', '2222', /^there is no such project$/],
+      ['expires:2h', 'expires:2h', /^say expires:<… or expires:>…$/],
+      ['expires:<soon', 'soon', /^a time is such as 30m/],
+      ['expires:<2h expires:<3h', 'expires:<3h', /stands there twice$/],
+      ['!expires:<2h', '!expires:<2h', /^! does not go with expires/],
+      ['used:>101%', '101%', /^it is a percentage/],
+      ['used:>half', 'half', /^it is a percentage/],
+      ['!used:>90%', '!used:>90%', /^! does not go with used/],
+      ['x'.repeat(101), 'x'.repeat(101), /^a word has at most 100 characters$/],
+      ['a b c d e f g h i j k', 'k', /^there can be 10 words$/],
+    ] as const) {
+      it(`${line.slice(0, 40)} says what is wrong, and where`, () => {
+        const { problems, isComplete } = parseFilter(line, 'tokens', known);
+        expect(isComplete).to.equal(false);
+        expect(problems).to.have.length(1);
+        expect(problemsOf('tokens', line)[0]![0]).to.equal(at);
+        expect(problems[0]!.message).to.match(message);
+      });
+    }
+
+    it('says all that is wrong at once', () => {
+      expect(problemsOf('tokens', 'foo:1 state:x used:>y ')).to.have.length(3);
+    });
+
+    for (const line of [
+      'state:',
+      'state:act',
+      'state:active,',
+      'project:we',
+      'project:"My',
+      '"two wo',
+      '!',
+      'expires:',
+      'expires:<',
+      'expires:<2',
+      'expires:<2030-0',
+      'used:>',
+      'ci !',
+    ]) {
+      it(`that ends with ${line} is not complete, and not wrong`, () => {
+        expect(parseFilter(line, 'tokens', known))
+          .to.include({ isComplete: false })
+          .and.deep.include({ problems: [] });
+      });
+    }
+
+    it('is the same query whenever it is asked, so that its cursors hold', () => {
+      expect(queryOf('tokens', 'expires:<2h')).to.deep.equal(queryOf('tokens', 'expires:<2h'));
+    });
+
+    it('leaves the filtering to the API', () => {
+      expect(parseFilter('!x state:revoked', 'tokens', known).matches({})).to.equal(true);
+    });
+
+    it('tells which words to highlight', () => {
+      expect(parseFilter('CI !old "Two Words" state:active', 'tokens', known).words).to.deep.equal(['ci', 'two words']);
+    });
+  });
+
+  describe('with a secret in it', () => {
+    const secret = `sk-wt-${'A1'.repeat(24)}A`;
+    for (const line of [secret, `ci "${secret}"`, `!${secret}`, `project:${secret}`, `x:${secret}`, 'SK-WT-Ab']) {
+      for (const screen of ['tokens', 'projects', 'audit', 'events'] as const) {
+        it(`${line.replace(secret, 'sk-wt-…')} sends and shows nothing of it on ${screen}`, () => {
+          const filter = parseFilter(line, screen, known);
+          expect(filter).to.deep.include({ query: {}, isComplete: false, words: [] });
+          expect(filter.problems).to.have.length(1);
+          expect(JSON.stringify(filter)).not.to.match(/sk-wt-[^…`]/i);
+        });
+      }
+    }
+  });
+
+  describe('of audit records', () => {
+    for (const [line, query] of [
+      ['action:token.revoke actor:cli outcome:denied', { action: 'token.revoke', actor: 'cli', outcome: 'denied' }],
+      [`project:web token:77ab10`, { project_id: WEB, token_id: TOKEN }],
+      ['since:24h until:1h', { since: '24h', until: '1h' }],
+      ['since:2030-01-31', { since: '2030-01-31T00:00:00.000Z' }],
+      ['leaked "in CI"', { q: 'leaked in CI' }],
+    ] as const) {
+      it(`${line} asks the API for ${JSON.stringify(query)}`, () => {
+        expect(queryOf('audit', line)).to.deep.equal(query);
+      });
+    }
+
+    for (const [line, at, message] of [
+      ['!leaked', '!leaked', /by words, not by those that they lack$/],
+      ['!actor:cli', '!actor:cli', /^! does not go with actor$/],
+      ['actor:cli,tui', 'actor:cli,tui', /^only one actor at a time$/],
+      ['actor:cli actor:tui', 'actor:tui', /^only one actor at a time$/],
+      ['action:revoke ', 'revoke', /^action is one of token\.create, /],
+      ['token:abc x', 'abc', /^give the whole id of the token$/],
+      ['since:-1h', '-1h', /^a time ago is such as/],
+      ['%%', '%%', /^a word has a letter or a digit$/],
+      ['state:active', 'state:active', /^no such key: state/],
+    ] as const) {
+      it(`${line} says what is wrong, and where`, () => {
+        const [problem, ...others] = problemsOf('audit', line);
+        expect(others).to.deep.equal([]);
+        expect(problem![0]).to.equal(at);
+        expect(problem![1]).to.match(message);
+      });
+    }
+  });
+
+  describe('of projects', () => {
+    const project = (name: string, isActive: boolean, id = WEB) => ({ id, name, is_active: isActive }) as WireProject;
+    for (const [line, fits, fitsNot] of [
+      ['', [project('web', true)], []],
+      ['WE', [project('web', true)], [project('api', true)]],
+      ['1111', [project('api', true)], [project('web', true, MY_API)]],
+      ['!web', [project('api', true)], [project('web', true)]],
+      ['state:active', [project('web', true)], [project('web', false)]],
+      ['!state:active web', [project('web', false)], [project('web', true), project('api', false)]],
+      ['state:active,off', [project('web', false), project('web', true)], []],
+    ] as const) {
+      it(`${line || '(nothing)'} lets through what fits`, () => {
+        const { matches, query, isComplete } = parseFilter(line, 'projects', known);
+        expect(isComplete).to.equal(true);
+        expect(query).to.deep.equal({});
+        expect(fits.map(matches)).not.to.include(false);
+        expect(fitsNot.map(matches)).not.to.include(true);
+      });
+    }
+  });
+
+  describe('of events', () => {
+    const request = {
+      kind: 'request.completed',
+      id: 'e1',
+      token_id: TOKEN,
+      project_id: WEB,
+      method: 'POST',
+      path: '/v1/chat/completions',
+      status: 429,
+      code: 'rate_limited',
+      outcome: 'refused',
+      model: 'gpt-4o',
+      request_id: 'r1',
+    } as WireEvent;
+    const change = { kind: 'token.revoked', id: 'e2', token_id: TOKEN, project_id: MY_API, actor: 'cli' } as WireEvent;
+
+    for (const [line, query, fits] of [
+      ['', {}, [true, true]],
+      ['status:4xx,5xx', { status: '4xx,5xx' }, [true, false]],
+      ['status:429 status:500', { status: '429,500' }, [true, false]],
+      ['!status:4xx', {}, [false, true]],
+      ['status:4xx !status:429', { status: '4xx' }, [false, false]],
+      ['kind:token.revoked', { kind: 'token.revoked' }, [false, true]],
+      ['!kind:request.completed', {}, [false, true]],
+      ['kind:token.revoked,request.completed', {}, [true, true]],
+      ['project:web', { project_id: WEB }, [true, false]],
+      ['!project:web', {}, [false, true]],
+      ['project:web,"My API"', {}, [true, true]],
+      ['token:77ab10', { token_id: TOKEN }, [true, true]],
+      ['CHAT gpt', {}, [true, false]],
+      ['!chat', {}, [false, true]],
+      ['"post /v1"', {}, [true, false]],
+      ['77ab', {}, [true, true]],
+      ['cli', {}, [false, true]],
+    ] as const) {
+      it(`${line || '(nothing)'} follows ${JSON.stringify(query)} and lets through what fits`, () => {
+        expect(queryOf('events', line)).to.deep.equal(query);
+        const { matches } = parseFilter(line, 'events', known);
+        expect([request, change].map(matches)).to.deep.equal(fits);
+      });
+    }
+
+    it('says what is wrong with a status', () => {
+      expect(problemsOf('events', 'status:600')).to.deep.equal([['600', 'status is such as 429 or 4xx']]);
+    });
+  });
+
+  describe('is completed', () => {
+    const inserts = (text: string, screen: FilteredScreen = 'tokens', caret = text.length) => {
+      const { from, to, options } = suggest(text, caret, screen, known);
+      return [text.slice(from, to), options.map(({ insert }) => insert)];
+    };
+
+    it('with keys, where a term begins', () => {
+      expect(inserts('')).to.deep.equal(['', ['state:', 'project:', 'expires:', 'used:']]);
+      expect(inserts('ci ')[1]).to.include('state:');
+      expect(inserts('sta')).to.deep.equal(['sta', ['state:']]);
+      expect(inserts('!pro')).to.deep.equal(['pro', ['project:']]);
+      expect(inserts('zzz')).to.deep.equal(['zzz', []]);
+      expect(inserts('', 'audit')[1]).to.include.members(['action:', 'since:', 'token:']);
+      expect(inserts('st x', 'tokens', 2)).to.deep.equal(['st', ['state:']]);
+    });
+
+    it('with values', () => {
+      expect(inserts('state:')[1]).to.have.members([
+        'active',
+        'expired',
+        'revoked',
+        'rate_limited',
+        'project_inactive',
+      ]);
+      expect(inserts('state:re')).to.deep.equal(['re', ['revoked']]);
+      expect(inserts('!state:active,re')).to.deep.equal(['re', ['revoked']]);
+      expect(inserts('expires:<')[1]).to.deep.equal(['<1h', '<1d', '<7d']);
+      expect(inserts('action:token.re', 'audit')[1]).to.have.members([
+        'token.revoke',
+        'token.reactivate',
+        'token.revoke_all',
+      ]);
+      expect(inserts('stat:x')).to.deep.equal(['x', []]);
+    });
+
+    it('with names of projects, in quotes where they need them', () => {
+      expect(inserts('project:')[1]).to.deep.equal(['"My API"', 'web', '"web-2, old"']);
+      expect(inserts('project:m')).to.deep.equal(['m', ['"My API"']]);
+      expect(inserts('project:"my a')).to.deep.equal(['"my a', ['"My API"']]);
+    });
+
+    it('so that each completion of a value makes a line that is right', () => {
+      for (const [screen, keys] of [
+        ['tokens', ['state', 'project', 'expires', 'used']],
+        ['projects', ['state']],
+        ['audit', ['action', 'actor', 'outcome', 'project', 'token', 'since', 'until']],
+        ['events', ['status', 'kind', 'project', 'token']],
+      ] as const) {
+        for (const key of keys) {
+          const { options } = suggest(`${key}:`, key.length + 1, screen, known);
+          expect(options, key).not.to.have.length(0);
+          for (const { insert } of options) queryOf(screen, `${key}:${insert}`);
+        }
+      }
+    });
+  });
+
+  it('is never too odd to be read', () => {
+    const odd = [
+      '"',
+      '""',
+      '!',
+      '!!',
+      ':',
+      '::',
+      ',',
+      'a:',
+      ':a',
+      '!:',
+      '"!',
+      'state:"',
+      'state:,',
+      'state:,,a',
+      '\t',
+      'é:ü',
+      '💥 !💥',
+      'state::',
+      'project:""',
+      'x"y"z"',
+    ];
+    for (const screen of ['tokens', 'projects', 'audit', 'events'] as const) {
+      for (const one of odd) {
+        for (const other of ['', ...odd]) {
+          const line = `${one} ${other}`;
+          const { query, problems, isComplete } = parseFilter(line, screen, known);
+          if (isComplete) expect(SCHEMAS[screen].safeParse(query).error, JSON.stringify(line)).to.equal(undefined);
+          for (const { at, length } of problems) expect(at + length, line).to.be.at.most(line.length + 1);
+          for (let caret = 0; caret <= line.length; caret++) suggest(line, caret, screen, known);
+        }
+      }
+    }
+  });
+});
