@@ -1,0 +1,184 @@
+/** Somebody at the terminal UI, without a terminal: presses keys, waits, and sees the state. Time passes only when told. */
+import type { WireToken } from '../../daemon/api/contract.js';
+import { bindingsOn, spotOf } from '../../tui/keys/press.js';
+import * as press from '../../tui/keys/press.js';
+import { begin } from '../../tui/state/beginning.js';
+import { valueOf } from '../../tui/state/dialog.js';
+import type { Action, Effect, Place, Question, Stream, Wake } from '../../tui/state/exchange.js';
+import { type Dialog, layer, type Layer, type State, type Tab, view } from '../../tui/state/state.js';
+import { update } from '../../tui/state/update.js';
+import { cursorRow, lengthOf, rowAt } from '../../tui/state/window.js';
+import { SimulatedDaemon, START_MS } from './simulated.js';
+
+export const PLACE: Place = {
+  server: '127.0.0.1:8080',
+  context: null,
+  color: null,
+  isProtected: false,
+  isReadonly: false,
+  project: null,
+};
+
+export interface Beginning {
+  daemon?: SimulatedDaemon;
+  place?: Partial<Place>;
+  tab?: Tab;
+  rows?: number;
+}
+
+export class Operator {
+  readonly daemon: SimulatedDaemon;
+  state: State;
+  nowMs = START_MS;
+  /** Every effect there was, the latest last. */
+  readonly effects: Effect[] = [];
+  followed: readonly Stream[] = [];
+  /** Whether answers stay away until `hears`. */
+  isHeld = false;
+  #onTheWay = new Map<string, () => Action>();
+  #wakes = new Map<Wake, number>();
+
+  constructor({ daemon = new SimulatedDaemon(), place = {}, tab = 'tokens', rows = 24 }: Beginning = {}) {
+    this.daemon = daemon;
+    this.state = begin({
+      size: { columns: 100, rows },
+      look: { ascii: false, hasColor: true, isStill: false },
+      place: { ...PLACE, ...place },
+      nowMs: this.nowMs,
+      tab,
+      refreshMs: 2_000,
+    });
+    this.acts({ on: 'began' });
+  }
+
+  press(...keys: string[]): this {
+    for (const key of keys) this.acts({ on: 'key', key });
+    return this;
+  }
+
+  types(text: string): this {
+    for (const { segment } of new Intl.Segmenter().segment(text)) this.press(segment === ' ' ? 'space' : segment);
+    return this;
+  }
+
+  pastes(text: string): this {
+    return this.acts({ on: 'paste', text });
+  }
+
+  resizes(columns: number, rows: number): this {
+    return this.acts({ on: 'resized', columns, rows });
+  }
+
+  acts(action: Action): this {
+    const [state, ...effects] = update(this.state, { ...action, atMs: this.nowMs }, press);
+    this.state = state;
+    for (const effect of effects) this.#carryOut(effect);
+    return this.isHeld ? this : this.hears();
+  }
+
+  /** All that is on its way arrives, and what that leads to. */
+  hears(): this {
+    for (let round = 0; this.#onTheWay.size > 0; round++) {
+      if (round > 200) throw new Error('it asks for ever');
+      const arriving = [...this.#onTheWay.values()];
+      this.#onTheWay.clear();
+      const wasHeld = this.isHeld;
+      this.isHeld = true;
+      for (const arrive of arriving) this.acts(arrive());
+      this.isHeld = wasHeld;
+    }
+    return this;
+  }
+
+  /** What is on its way never arrives. */
+  loses(): this {
+    this.#onTheWay.clear();
+    return this;
+  }
+
+  passes(ms: number): this {
+    const untilMs = this.nowMs + ms;
+    for (;;) {
+      const [next] = [...this.#wakes].sort(([, one], [, other]) => one - other);
+      if (!next || next[1] > untilMs) break;
+      this.#wakes.delete(next[0]);
+      this.nowMs = Math.max(this.nowMs, next[1]);
+      this.acts({ on: 'woke', name: next[0] });
+    }
+    this.nowMs = untilMs;
+    return this;
+  }
+
+  /** The last of the effects of that kind. */
+  did<K extends Effect['do']>(what: K): Extract<Effect, { do: K }> | undefined {
+    return this.effects.findLast((effect): effect is Extract<Effect, { do: K }> => effect.do === what);
+  }
+
+  /** How often it was asked since `forgets`. */
+  asked(of: Question['of']): number {
+    return this.effects.filter((effect) => effect.do === 'ask' && effect.question.of === of).length;
+  }
+
+  forgets(): this {
+    this.effects.length = 0;
+    return this;
+  }
+
+  get wakes(): ReadonlyMap<Wake, number> {
+    return this.#wakes;
+  }
+  get says(): string | undefined {
+    return this.state.message?.words;
+  }
+  get screen(): string {
+    return view(this.state).screen;
+  }
+  get top(): Layer | undefined {
+    return layer(this.state);
+  }
+  get dialog(): Dialog {
+    const { top } = this;
+    if (top?.kind !== 'dialog') throw new Error(`no dialog but ${top?.kind ?? 'nothing'}; ${this.says ?? ''}`);
+    return top;
+  }
+  value(field: string): string {
+    return valueOf(this.dialog, field);
+  }
+  /** The token under the cursor. */
+  get cursor(): WireToken | undefined {
+    return cursorRow(this.state.tokens.window);
+  }
+  get length(): number {
+    return lengthOf(this.state.tokens.window);
+  }
+  rowAt(index: number): WireToken | undefined {
+    return rowAt(this.state.tokens.window, index);
+  }
+  get marks(): string[] {
+    return [...this.state.tokens.marks.keys()];
+  }
+  /** The footer's keys. */
+  get footer(): string[] {
+    return bindingsOn(spotOf(this.state))
+      .filter(({ footer }) => footer !== undefined)
+      .map(({ keys: [first = ''] }) => first);
+  }
+
+  #carryOut(effect: Effect): void {
+    this.effects.push(effect);
+    switch (effect.do) {
+      case 'ask':
+        // What is on its way is not asked for once more.
+        this.#onTheWay.set(JSON.stringify(effect.question), () => this.daemon.answer(effect.question));
+        return;
+      case 'change':
+        this.#onTheWay.set(`change ${this.effects.length}`, () => this.daemon.make(effect.change, effect.reason));
+        return;
+      case 'wake':
+        this.#wakes.set(effect.name, this.nowMs + effect.afterMs);
+        return;
+      case 'follow':
+        this.followed = effect.streams;
+    }
+  }
+}

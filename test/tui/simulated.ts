@@ -1,0 +1,270 @@
+/** A daemon in memory that answers questions and makes changes as the management API does: its order, filters, cursors and totals. */
+import type {
+  AuditQuery,
+  TokenQuery,
+  WireAuditRecord,
+  WireCache,
+  WireProject,
+  WireStatus,
+  WireToken,
+} from '../../daemon/api/contract.js';
+import type {
+  Action,
+  AnswerOf,
+  Change,
+  ContextShown,
+  Failure,
+  Named,
+  Outcome,
+  Question,
+} from '../../tui/state/exchange.js';
+import { Hidden } from '../../tui/state/hidden.js';
+
+export const START_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
+const HOUR_MS = 3_600_000;
+export const at = (ms: number) => new Date(START_MS + ms).toISOString();
+
+export const REFUSED: Failure = {
+  kind: 'refused',
+  status: 503,
+  code: 'unavailable',
+  message: 'the database does not answer',
+  retryAfterMs: null,
+};
+export const UNREACHABLE: Failure = {
+  kind: 'unreachable',
+  status: null,
+  code: 'ECONNREFUSED',
+  message: 'ECONNREFUSED 127.0.0.1:8080',
+  retryAfterMs: null,
+};
+export const DENIED: Failure = {
+  ...REFUSED,
+  status: 401,
+  code: 'management_token_refused',
+  message: 'the management token was refused',
+};
+const notFound = (message: string): Failure => ({ ...REFUSED, status: 404, code: 'not_found', message });
+
+/** Long enough to be recognised wherever it turns up. */
+export const SECRET = 'sk-wt-THISisTHEsecretTHATnobodyMAYsee0123456789abcdefgh';
+
+export const project = (name: string, more: Partial<WireProject> = {}): WireProject => ({
+  id: `project-${name}`,
+  name,
+  is_active: true,
+  api_key_hint: 'abcd',
+  created_at: at(-HOUR_MS),
+  updated_at: at(-HOUR_MS),
+  deactivated_at: null,
+  ...more,
+});
+
+export const token = (index: number, more: Partial<WireToken> = {}): WireToken => {
+  const revoked = more.is_active === false;
+  return {
+    id: `${String(index).padStart(8, '0')}-token`,
+    project_id: 'project-web',
+    name: `name-${index}`,
+    is_active: true,
+    state: revoked ? 'revoked' : 'active',
+    expires_at: at((index + 1) * HOUR_MS),
+    max_requests: 0,
+    request_count: 0,
+    cache_hit_count: 0,
+    created_at: at(-HOUR_MS),
+    last_used_at: null,
+    obfuscated: 'sk-wt-…',
+    ...more,
+  };
+};
+
+export const record = (index: number, more: Partial<WireAuditRecord> = {}): WireAuditRecord => ({
+  id: `record-${String(index).padStart(6, '0')}`,
+  time: at(index),
+  action: 'token.revoke',
+  actor: 'tui',
+  outcome: 'success',
+  project_id: 'project-web',
+  token_id: '00000000-token',
+  obfuscated: null,
+  request_id: `request-${index}`,
+  client_ip: null,
+  reason: null,
+  count: null,
+  details: null,
+  ...more,
+});
+
+const STATUS: WireStatus = {
+  status: 'ready',
+  missing: [],
+  degraded: [],
+  version: '1.0.0',
+  instance: 'one',
+  started_at: at(-HOUR_MS),
+  uptime_s: 3600,
+  database: { driver: 'sqlite', status: 'ok', schema: '1', pending_migrations: [] },
+  redis: 'off',
+  event_bus: { kind: 'in-memory', status: 'ok', buffered: 0, published: 0, dropped: 0, lag: 0 },
+  audit: { status: 'ok', records: 0, failures: 0 },
+  projects: null,
+  tokens: null,
+  counted_at: null,
+  requests: { in_flight: 0, per_second: 14, errors_per_second: 0 },
+  cache: { backend: 'memory', hit_ratio: null },
+  upstream: { p50_ms: null, p95_ms: null },
+};
+
+type Failing = (question: Question) => Failure | null;
+
+export class SimulatedDaemon {
+  tokens: WireToken[];
+  projects: WireProject[];
+  /** Oldest first. */
+  records: WireAuditRecord[] = [];
+  contexts: ContextShown[] = [];
+  cache: WireCache = { backend: 'memory', entries: 3, bytes: 300, hits: 1, misses: 2 };
+  /** What is not answered, and how. */
+  failing: Failing = () => null;
+  /** What a change is refused with. */
+  refusing: Failure | null = null;
+  /** Tokens that cannot be changed. */
+  readonly stubborn = new Set<string>();
+  readonly made: { change: Change; reason: string | null }[] = [];
+
+  constructor({ tokens = [], projects = [project('web')] }: { tokens?: WireToken[]; projects?: WireProject[] } = {}) {
+    this.tokens = tokens;
+    this.projects = projects;
+  }
+
+  answer(question: Question): Action {
+    const failure = this.failing(question) ?? this.#missing(question);
+    if (failure) return { on: 'failed', question, failure };
+    return { on: 'answered', question, answer: this.#answerTo(question) } as Action;
+  }
+
+  make(change: Change, reason: string | null): Action {
+    if (this.refusing) return { on: 'refused', change, failure: this.refusing };
+    this.made.push({ change, reason });
+    return { on: 'changed', change, outcome: this.#outcomeOf(change) };
+  }
+
+  /** As it is kept here. */
+  token(id: string): WireToken | undefined {
+    return this.tokens.find((it) => it.id === id);
+  }
+
+  #missing(question: Question): Failure | null {
+    return question.of === 'token' && !this.token(question.id) ? notFound('token not found') : null;
+  }
+
+  #answerTo(question: Question): AnswerOf<Question['of']> {
+    switch (question.of) {
+      case 'status':
+        return STATUS;
+      case 'tokens':
+      case 'dying':
+        return this.#page(question.query);
+      case 'token':
+        return this.token(question.id) as WireToken;
+      case 'everyToken':
+        return this.#found(question.query);
+      case 'projects':
+        return [...this.projects];
+      case 'usage':
+        return [];
+      case 'audit':
+        return this.#audit(question.query);
+      case 'tokenAudit':
+        return this.#audit({ token_id: question.id });
+      case 'cache':
+        return this.cache;
+      case 'purgeable':
+        return 3;
+      case 'contexts':
+        return this.contexts;
+    }
+  }
+
+  #found({ project_id: ids, state, q, sort = '-created_at' }: TokenQuery): WireToken[] {
+    const isIn = (given: string | undefined, value: string) =>
+      given === undefined ||
+      given.split(',').includes(value) ||
+      (given.startsWith('!') && !given.slice(1).split(',').includes(value));
+    const fits = (it: WireToken) =>
+      isIn(ids, it.project_id) &&
+      isIn(state, it.state) &&
+      (q === undefined || (it.name ?? '').toLowerCase().includes(q.toLowerCase()) || it.id.startsWith(q));
+    const isReverse = sort.startsWith('-');
+    const field = sort.replace('-', '') as 'expires_at' | 'created_at' | 'last_used_at' | 'request_count' | 'name';
+    const byKey = (one: WireToken, other: WireToken) => {
+      const [a, b] = [one[field] ?? '', other[field] ?? ''];
+      return a < b ? -1 : a > b ? 1 : one.id < other.id ? -1 : 1;
+    };
+    const found = this.tokens.filter(fits).sort(byKey);
+    return isReverse ? found.reverse() : found;
+  }
+
+  #page(query: TokenQuery): AnswerOf<'tokens'> {
+    return { ...pageOf(this.#found(query), query), total: this.#found(query).length };
+  }
+
+  #audit({ token_id: id, action, until, ...paging }: AuditQuery): AnswerOf<'audit'> {
+    const fits = (it: WireAuditRecord) =>
+      (id === undefined || it.token_id === id) &&
+      (action === undefined || it.action === action) &&
+      (until === undefined || it.time < until);
+    return { ...pageOf(this.records.filter(fits).reverse(), paging), total: null };
+  }
+
+  #outcomeOf(change: Change): Outcome {
+    const nothing: Outcome = { done: 1, doneIds: [], failures: [] };
+    switch (change.what) {
+      case 'revoke':
+      case 'reactivate':
+        return this.#setActive(change.tokens, change.what === 'reactivate');
+      case 'create-token': {
+        const made = token(this.tokens.length, { project_id: change.body.project_id, name: change.body.name ?? null });
+        this.tokens.push(made);
+        return { ...nothing, created: { token: made, secret: new Hidden(SECRET) } };
+      }
+      case 'create-project':
+        this.projects.push(project(change.name));
+        return nothing;
+      case 'update-project': {
+        const { name, is_active: isActive } = change.body;
+        this.projects = this.projects.map((it) =>
+          it.id === change.project.id ? { ...it, name: name ?? it.name, is_active: isActive ?? it.is_active } : it,
+        );
+        return nothing;
+      }
+      default:
+        return { ...nothing, done: 3 };
+    }
+  }
+
+  #setActive(named: readonly Named[], isActive: boolean): Outcome {
+    const doneIds: string[] = [];
+    const failures: Outcome['failures'][number][] = [];
+    for (const of of named) {
+      if (!this.token(of.id)) failures.push({ of, failure: notFound('token not found') });
+      else if (this.stubborn.has(of.id)) failures.push({ of, failure: REFUSED });
+      else doneIds.push(of.id);
+    }
+    this.tokens = this.tokens.map((it) =>
+      doneIds.includes(it.id) ? { ...it, is_active: isActive, state: isActive ? 'active' : 'revoked' } : it,
+    );
+    return { done: doneIds.length, doneIds, failures };
+  }
+}
+
+/** Behind the row that the cursor names, wherever that is now. */
+function pageOf<T extends { id: string }>(
+  all: readonly T[],
+  { cursor, limit = '100' }: { cursor?: string; limit?: string },
+) {
+  const from = cursor === undefined ? 0 : all.findIndex(({ id }) => id === cursor) + 1;
+  const items = all.slice(from, from + Number(limit));
+  return { items, next: from + items.length < all.length ? (items.at(-1)?.id ?? null) : null };
+}

@@ -1,0 +1,245 @@
+import { expect } from 'chai';
+import type { Effect } from '../../../tui/state/exchange.js';
+import { actionAt, cancelAt } from '../../../tui/state/dialog.js';
+import { Operator, type Beginning } from '../operator.js';
+import { at, project, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
+
+const daemonOf = (count: number, more: Parameters<typeof token>[1] = {}) =>
+  new SimulatedDaemon({ tokens: Array.from({ length: count }, (_, index) => token(index, more)) });
+const watching = (count: number, more: Beginning = {}) => new Operator({ daemon: daemonOf(count), ...more });
+const changes = (operator: Operator) => operator.effects.filter((effect: Effect) => effect.do === 'change');
+
+describe('revoking a token', () => {
+  it('asks first, with the focus on Cancel, and Enter at once changes nothing', () => {
+    const operator = watching(3).press('x');
+    expect(operator.dialog.title).to.equal('Revoke name-0 in 127.0.0.1:8080');
+    expect(operator.dialog.focus).to.equal(cancelAt(operator.dialog));
+    operator.press('enter');
+    expect(operator.top).to.equal(undefined);
+    expect(operator.says).to.equal('Nothing was changed');
+    expect(changes(operator)).to.be.empty;
+  });
+
+  it('is done by tab and Enter, told of, and taken back with u', () => {
+    const operator = watching(3).press('x', 'tab', 'enter');
+    expect(operator.says).to.equal('Revoked name-0.');
+    expect(operator.cursor?.state).to.equal('revoked');
+    operator.press('u');
+    expect(operator.says).to.equal('Reactivated name-0.');
+    expect(operator.cursor?.state).to.equal('active');
+    expect(operator.daemon.made.map(({ reason }) => reason)).to.deep.equal([null, 'undo']);
+  });
+
+  it('carries the reason that is typed, in which every key is a letter', () => {
+    const operator = watching(3).press('x', 'up').types('x q: j? *V1 /').press('enter', 'enter');
+    expect(operator.daemon.made[0]?.reason).to.equal('x q: j? *V1 /');
+  });
+
+  it('takes a reason of 200 characters and no longer one', () => {
+    const operator = watching(1).press('x', 'up').pastes('é'.repeat(201)).press('enter', 'enter');
+    expect(operator.dialog.problem).to.match(/at most 200/);
+    expect(operator.dialog.focus).to.equal(0);
+    operator.press('backspace', 'enter', 'enter');
+    expect(operator.daemon.made[0]?.reason).to.have.lengthOf(200);
+  });
+
+  for (const key of ['escape', 'ctrl+c']) {
+    it(`is given up with ${key}, which does not end the program`, () => {
+      const operator = watching(3).press('x', 'tab', key);
+      expect(operator.top).to.equal(undefined);
+      expect(operator.did('quit')).to.equal(undefined);
+      expect(changes(operator)).to.be.empty;
+    });
+  }
+
+  it('says so where it is revoked already', () => {
+    const operator = new Operator({ daemon: daemonOf(1, { is_active: false }) }).press('x');
+    expect(operator.says).to.equal('It is revoked already');
+    expect(operator.top).to.equal(undefined);
+  });
+
+  it('warns when it is in use now, by the clock of the daemon', () => {
+    const operator = new Operator({ daemon: daemonOf(1, { last_used_at: at(600_000 - 3_000) }) });
+    operator.acts({ on: 'heard', skewMs: 600_000 }).press('x');
+    expect(operator.dialog.notes[0]?.words).to.match(/1 token is in use right now; its clients/);
+    expect(operator.dialog.items[0]?.cells).to.include('last used 3s ago');
+  });
+
+  it('of many says which are revoked already, and does the others', () => {
+    const tokens = [token(0), token(1, { is_active: false }), token(2)];
+    const operator = new Operator({ daemon: new SimulatedDaemon({ tokens }) }).press('ctrl+a', 'x');
+    expect(operator.dialog.title).to.match(/^Revoke 2 tokens/);
+    expect(operator.dialog.notes[0]?.words).to.equal('1 of those marked is revoked already.');
+    operator.press('tab', 'enter');
+    expect(operator.says).to.equal('Revoked 2 tokens.');
+    expect(operator.marks).to.deep.equal([tokens[1]?.id]);
+  });
+
+  it('of 25 is confirmed by typing the name of their project', () => {
+    const operator = watching(25).press('ctrl+a', 'x', 'tab', 'enter');
+    expect(operator.dialog.problem).to.equal('Type web to confirm');
+    expect(changes(operator)).to.be.empty;
+    operator.types('wex').press('enter', 'enter');
+    expect(operator.dialog.problem).to.equal('Type web to confirm');
+    operator.press('backspace').types('b').press('enter', 'enter');
+    expect(operator.says).to.equal('Revoked 25 tokens.');
+  });
+
+  it('of 25 of several projects is confirmed by their number, and 24 without', () => {
+    const tokens = Array.from({ length: 25 }, (_, index) => token(index, { project_id: index % 2 ? 'a' : 'b' }));
+    const many = new Operator({ daemon: new SimulatedDaemon({ tokens }) }).press('ctrl+a', 'x');
+    expect(many.dialog.fields.map(({ label }) => label)).to.include('Type 25 to confirm');
+    const fewer = watching(24).press('ctrl+a', 'x');
+    expect(fewer.dialog.fields.map(({ name }) => name)).to.deep.equal(['reason']);
+  });
+
+  it('of one is confirmed by typing in a protected context, also under a name that ends with a space', () => {
+    const daemon = new SimulatedDaemon({
+      tokens: [token(0, { project_id: 'odd' })],
+      projects: [project('our web ', { id: 'odd' })],
+    });
+    const operator = new Operator({ daemon, place: { context: 'prod', isProtected: true } });
+    operator.press('x', 'up').types('our web').press('enter', 'enter');
+    expect(operator.says).to.equal('Revoked name-0.');
+  });
+
+  it('of some that fail says why, keeps those marked, and takes back only what was done', () => {
+    const operator = watching(3);
+    operator.daemon.stubborn.add(operator.cursor?.id ?? '');
+    operator.press('ctrl+a', 'x', 'tab', 'enter');
+    expect(operator.says).to.equal('Revoked 2 tokens. Not done: name-0: the database does not answer');
+    expect(operator.marks).to.deep.equal(['00000000-token']);
+    operator.press('u');
+    expect(operator.says).to.equal('Reactivated 2 tokens.');
+  });
+
+  it('of one that vanished meanwhile says so, and does not keep it marked', () => {
+    const operator = watching(3).press('space', 'space', 'x');
+    operator.daemon.tokens.shift();
+    operator.press('tab', 'enter');
+    expect(operator.says).to.match(/^Revoked 1 token\. Not done: name-0: token not found/);
+    expect(operator.marks).to.be.empty;
+  });
+
+  it('can be stopped; what was not reached is told of', () => {
+    const operator = watching(5).press('ctrl+a', 'x');
+    operator.isHeld = true;
+    operator.press('tab', 'enter');
+    operator.acts({ on: 'progress', words: 'Revoking', done: 2, of: 5 });
+    expect(operator.state.progress).to.deep.equal({ words: 'Revoking', done: 2, of: 5 });
+    operator.press('x');
+    expect(operator.says).to.equal('Revoking goes on; esc stops it');
+    operator.press('q');
+    expect(operator.did('quit')).to.equal(undefined);
+    operator.press('escape');
+    expect(operator.did('stop')).to.not.equal(undefined);
+    const { change } = operator.did('change') ?? {};
+    operator.loses();
+    const doneIds = ['00000000-token', '00000001-token'];
+    operator.acts({ on: 'changed', change: change!, outcome: { done: 2, doneIds, failures: [] } });
+    expect(operator.says).to.equal('Revoked 2 tokens; 3 left as they were.');
+    expect(operator.marks).to.have.lengthOf(3);
+    operator.acts({ on: 'progress', words: 'Revoking', done: 3, of: 5 });
+    expect(operator.state.progress).to.equal(null);
+  });
+});
+
+describe('reactivating', () => {
+  it('acts at once on one token', () => {
+    const operator = new Operator({ daemon: daemonOf(1, { is_active: false }) }).press('a');
+    expect(operator.top).to.equal(undefined);
+    expect(operator.says).to.equal('Reactivated name-0.');
+  });
+
+  it('asks for several, and in a protected context for one', () => {
+    const several = new Operator({ daemon: daemonOf(2, { is_active: false }) }).press('ctrl+a', 'a');
+    expect(several.dialog.title).to.match(/^Reactivate 2 tokens/);
+    const guarded = new Operator({ daemon: daemonOf(1, { is_active: false }), place: { isProtected: true } }).press(
+      'a',
+    );
+    expect(guarded.dialog.title).to.match(/^Reactivate name-0/);
+  });
+
+  it('asks when several are marked of which only one is revoked', () => {
+    const tokens = [token(0), token(1, { is_active: false })];
+    const operator = new Operator({ daemon: new SimulatedDaemon({ tokens }) }).press('ctrl+a', 'a');
+    expect(operator.dialog.notes.map(({ words }) => words)).to.deep.equal(['1 of those marked is not revoked.']);
+    expect(changes(operator)).to.be.empty;
+  });
+
+  it('says why it does not help', () => {
+    const says = (state: 'active' | 'expired' | 'rate_limited') =>
+      new Operator({ daemon: daemonOf(1, { state }) }).press('a').says;
+    expect(says('active')).to.equal('It is not revoked');
+    expect(says('expired')).to.match(/expired/);
+    expect(says('rate_limited')).to.match(/used up/);
+  });
+});
+
+describe('undo', () => {
+  it('says so where there is nothing to undo', () => {
+    expect(watching(1).press('u').says).to.equal('There is nothing to undo');
+  });
+
+  it('holds for 30 seconds, also when nothing woke meanwhile', () => {
+    const operator = watching(1).press('x', 'tab', 'enter').passes(29_000);
+    expect(operator.state.undo).to.not.equal(null);
+    operator.nowMs += 1_000;
+    operator.press('u');
+    expect(operator.says).to.equal('There is nothing to undo');
+    expect(operator.daemon.made).to.have.lengthOf(1);
+    expect(operator.passes(1_000).state.undo).to.equal(null);
+  });
+
+  it('is there again when it could not be sent', () => {
+    const operator = watching(1).press('x', 'tab', 'enter');
+    operator.daemon.refusing = UNREACHABLE;
+    operator.press('u');
+    expect(operator.says).to.match(/whether it was done is not known/);
+    expect(operator.state.undo).to.not.equal(null);
+  });
+
+  it('is not sent where nothing may be changed any more', () => {
+    const operator = watching(1).press('x', 'tab', 'enter');
+    operator.state = { ...operator.state, place: { ...operator.state.place, isReadonly: true } };
+    operator.press('u');
+    expect(operator.says).to.match(/read-only/);
+    expect(operator.state.undo).to.not.equal(null);
+  });
+});
+
+describe('what cannot be changed', () => {
+  it('is told of when offline, and nothing is sent', () => {
+    const operator = watching(2);
+    operator.daemon.failing = () => UNREACHABLE;
+    operator.passes(2_000);
+    for (const key of ['x', 'a', 'n']) expect(operator.press(key).says, key).to.equal('offline, not sent');
+    expect(changes(operator)).to.be.empty;
+  });
+
+  it('stays filled in when the daemon went away under the dialog', () => {
+    const operator = watching(2).press('x', 'up').types('leaked');
+    operator.daemon.failing = () => UNREACHABLE;
+    operator.passes(2_000).press('enter', 'enter');
+    expect(operator.dialog.problem).to.equal('offline, not sent');
+    expect(operator.value('reason')).to.equal('leaked');
+    operator.daemon.failing = () => null;
+    operator.passes(15_000).press('enter');
+    expect(operator.says).to.equal('Revoked name-0.');
+  });
+
+  it('is told of where it is read-only', () => {
+    const operator = watching(2, { place: { isReadonly: true } });
+    for (const key of ['x', 'a', 'n']) expect(operator.press(key).says, key).to.match(/read-only/);
+  });
+
+  it('is not claimed to be unchanged when no answer came', () => {
+    const operator = watching(1);
+    operator.daemon.refusing = UNREACHABLE;
+    operator.press('x', 'tab', 'enter');
+    expect(operator.says).to.match(/whether it was done is not known/);
+    operator.daemon.refusing = REFUSED;
+    operator.passes(2_000).press('x', 'tab', 'enter');
+    expect(operator.says).to.match(/nothing was changed/);
+  });
+});
