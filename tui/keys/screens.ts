@@ -78,7 +78,7 @@ function idsMeant(state: State): readonly string[] {
 }
 const noTokenUnderCursor = (state: State) => (tokens.underCursor(state) ? null : noRow(state));
 const noRow = ({ tokens: { window } }: State) =>
-  windows.lengthOf(window) > 0 ? 'It is not read yet' : 'There is no token here';
+  windows.isHeardOf(window) && windows.lengthOf(window) === 0 ? 'There is no token here' : 'It is not read yet';
 const noProject = (state: State) => (projects.underCursor(state) ? null : 'There is no project here');
 const first =
   (...reasons: ((state: State) => string | null)[]) =>
@@ -112,7 +112,7 @@ const ofTokens: readonly Binding[] = [
     label: 'revoke',
     meaning: 'revoke it, or the marked ones, after a question',
     footer: 2,
-    unless: first(noToken, whyNoChange),
+    unless: first(whyNoChange, noToken),
     run: (state) => changing.revoke(state, tokensMeant(state)),
   },
   {
@@ -121,7 +121,7 @@ const ofTokens: readonly Binding[] = [
     label: 'reactivate',
     meaning: 'bring it back at once, or the marked ones after a question',
     footer: 3,
-    unless: first(noToken, whyNoChange),
+    unless: first(whyNoChange, noToken),
     run: (state) => changing.reactivate(state, tokensMeant(state)),
   },
   {
@@ -228,7 +228,7 @@ const ofProjects: readonly Binding[] = [
     label: 'activate',
     meaning: 'let its tokens through again',
     footer: 3,
-    unless: first(noProject, whyNoChange),
+    unless: first(whyNoChange, noProject),
     run: onProject((state, project) => changing.projectActive(state, project, true)),
   },
   {
@@ -237,7 +237,7 @@ const ofProjects: readonly Binding[] = [
     label: 'deactivate',
     meaning: 'let none of its tokens through, after a question',
     footer: 4,
-    unless: first(noProject, whyNoChange),
+    unless: first(whyNoChange, noProject),
     run: onProject((state, project) => changing.projectActive(state, project, false)),
   },
   {
@@ -246,7 +246,7 @@ const ofProjects: readonly Binding[] = [
     label: 'revoke all',
     meaning: 'revoke all of its tokens, after a question',
     footer: 5,
-    unless: first(noProject, whyNoChange),
+    unless: first(whyNoChange, noProject),
     run: onProject(changing.revokeAll),
   },
   {
@@ -254,7 +254,7 @@ const ofProjects: readonly Binding[] = [
     on: ['projects'],
     label: 'rename',
     meaning: 'give it another name',
-    unless: first(noProject, whyNoChange),
+    unless: first(whyNoChange, noProject),
     run: onProject(forms.rename),
   },
   {
@@ -262,7 +262,7 @@ const ofProjects: readonly Binding[] = [
     on: ['projects'],
     label: 'set key',
     meaning: 'give it another key of the provider',
-    unless: first(noProject, whyNoChange),
+    unless: first(whyNoChange, noProject),
     run: onProject(forms.setKey),
   },
   {

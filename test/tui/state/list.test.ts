@@ -196,15 +196,16 @@ describe('the filter', () => {
 
 describe('projects', () => {
   it('lead to their tokens, whatever their name, and back', () => {
+    const id = '0193a1b2-0000-7000-8000-000000000001';
     for (const name of ['web', 'two words', 'say "so"', '!not', 'a,b', 'project:x']) {
       const daemon = new SimulatedDaemon({
-        tokens: [token(0, { project_id: 'it' }), token(1, { project_id: 'other' })],
-        projects: [project(name, { id: 'it' }), project('zzz', { id: 'other' })],
+        tokens: [token(0, { project_id: id }), token(1, { project_id: 'other' })],
+        projects: [project(name, { id }), project('zzz', { id: 'other' })],
       });
       const operator = new Operator({ daemon, tab: 'projects' }).press('enter');
       expect(operator.screen, name).to.equal('tokens');
       expect(operator.length, name).to.equal(1);
-      expect(operator.cursor?.project_id, name).to.equal('it');
+      expect(operator.cursor?.project_id, name).to.equal(id);
       expect(operator.press('h').screen, name).to.equal('projects');
     }
   });

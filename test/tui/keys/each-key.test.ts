@@ -1,0 +1,142 @@
+import { expect } from 'chai';
+import { labelOf } from '../../../tui/keys/binding.js';
+import { bindingsOn, spotOf } from '../../../tui/keys/press.js';
+import type { State } from '../../../tui/state/state.js';
+import { Operator } from '../operator.js';
+import { DENIED, project, record, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
+
+const full = () => {
+  const daemon = new SimulatedDaemon({
+    tokens: [token(0), token(1, { is_active: false }), token(2, { state: 'expired' })],
+    projects: [project('web'), project('off', { is_active: false })],
+  });
+  daemon.records = Array.from({ length: 400 }, (_, index) => record(index));
+  daemon.contexts = [
+    { name: 'here', server: 'x', isCurrent: true, isProtected: false, isReadonly: false, color: null },
+    { name: 'prod', server: 'y', isCurrent: false, isProtected: true, isReadonly: false, color: 'red' },
+  ];
+  return daemon;
+};
+
+/** What may be the matter with a daemon or a place. */
+const MATTERS: Record<string, () => Operator> = {
+  'all is well': () => new Operator({ daemon: full() }),
+  'nothing is known yet': () => {
+    const daemon = full();
+    const operator = new Operator({ daemon, tab: 'cache' });
+    operator.isHeld = true;
+    operator.acts({ on: 'connected', place: operator.state.place });
+    return operator.loses();
+  },
+  'there is nothing': () => new Operator({ daemon: new SimulatedDaemon({ projects: [] }) }),
+  'it is offline': () => {
+    const operator = new Operator({ daemon: full() });
+    operator.daemon.failing = () => UNREACHABLE;
+    return operator.passes(2_000);
+  },
+  'the token was refused': () => {
+    const operator = new Operator({ daemon: full() });
+    operator.daemon.failing = () => DENIED;
+    return operator.passes(2_000);
+  },
+  'it is read-only': () => new Operator({ daemon: full(), place: { isReadonly: true } }),
+  'it is protected': () => new Operator({ daemon: full(), place: { isProtected: true, context: 'prod' } }),
+  'it is paused': () => new Operator({ daemon: full() }).press('p'),
+  'some are marked': () => new Operator({ daemon: full() }).press('ctrl+a'),
+  'the last change can be undone': () => new Operator({ daemon: full() }).press('2', 'x', 'tab', 'enter'),
+  'the terminal is tiny': () => new Operator({ daemon: full() }).resizes(1, 1),
+};
+
+/** How each spot is reached. */
+const WAYS: Record<string, readonly string[]> = {
+  overview: ['1'],
+  tokens: ['2'],
+  token: ['2', 'enter'],
+  projects: ['3'],
+  'tokens of a project': ['3', 'enter'],
+  audit: ['4'],
+  'an open record': ['4', 'enter'],
+  cache: ['5'],
+  events: ['6'],
+  'a question': ['2', 'x'],
+  'the form of a token': ['2', 'n'],
+  'the form of a project': ['3', 'n'],
+  'a purge': ['5', 'x'],
+  'a secret': ['2', 'n', 'enter', 'enter', 'enter', 'enter', 'enter'],
+  'a path': ['2', 'n', 'enter', 'enter', 'enter', 'enter', 'enter', 'w'],
+  'the filter': ['2', '/'],
+  'the palette': ['2', ':'],
+  help: ['2', '?'],
+  contexts: ['2', 'c'],
+};
+
+/** At an end there is nowhere to go; nobody wants to be told. */
+const MOVES = /^(?:down|up|page down|page up|first|last)$/;
+
+const looks = ({ nowMs: _, ...rest }: State) =>
+  JSON.stringify(rest, (__, value: unknown) => (value instanceof Map ? [...value.keys()] : value));
+
+for (const [matter, begin] of Object.entries(MATTERS)) {
+  describe(`when ${matter}`, () => {
+    for (const [place, way] of Object.entries(WAYS)) {
+      it(`each key of ${place} does something or says why not`, () => {
+        const spot = spotOf(begin().press(...way).state);
+        for (const { label, keys } of bindingsOn(spot)) {
+          for (const key of keys) {
+            const operator = begin()
+              .press(...way)
+              .forgets();
+            const before = { ...operator.state, message: null };
+            operator.state = before;
+            operator.press(key);
+            const isChanged = looks(operator.state) !== looks(before);
+            const isMute =
+              MOVES.test(label) || matter === 'the terminal is tiny' || label === 'next' || label === 'before';
+            expect(isChanged || operator.effects.length > 0 || isMute, `${key}: ${label}`).to.equal(true);
+          }
+        }
+      });
+    }
+
+    it('each letter is harmless on every spot', () => {
+      for (const way of Object.values(WAYS)) {
+        const operator = begin().press(...way);
+        for (const key of 'b é 漢 0 7 ~ f12 ctrl+x alt+q insert delete ctrl+space'.split(' ')) operator.press(key);
+        operator.pastes('q\u001b[31m\nx').resizes(3, 3).resizes(120, 40);
+        expect(operator.did('quit')).to.equal(undefined);
+      }
+    });
+  });
+}
+
+describe('each spot', () => {
+  for (const [place, way] of Object.entries(WAYS)) {
+    it(`leads back from ${place} by escape, or a secret by Enter, and then out`, () => {
+      const operator = MATTERS['all is well']!().press(...way);
+      for (let presses = 0; presses < 6; presses++) operator.press('escape');
+      operator.press('enter', 'enter', 'escape', 'escape', 'q', 'q', 'q');
+      expect(operator.did('quit')).to.deep.equal({ do: 'quit', code: 0 });
+    });
+  }
+
+  it('says whether q quits or goes back', () => {
+    const operator = MATTERS['all is well']!();
+    const label = () =>
+      labelOf(
+        bindingsOn(spotOf(operator.state)).find(({ keys }) => keys.includes('q'))!,
+        operator.state,
+      );
+    expect(label()).to.equal('quit');
+    operator.press('enter');
+    expect(label()).to.equal('back');
+  });
+});
+
+describe('a terminal that is too small to show anything', () => {
+  it('takes no key but those for the terminal itself', () => {
+    const operator = new Operator({ daemon: full() }).press('x').resizes(49, 9).press('tab', 'enter').types('abc');
+    expect(operator.daemon.made).to.be.empty;
+    expect(operator.press('ctrl+c').top).to.equal(undefined);
+    expect(operator.press('ctrl+c').did('quit')).to.deep.equal({ do: 'quit', code: 130 });
+  });
+});

@@ -1,0 +1,215 @@
+import { expect } from 'chai';
+import type { WireAuditRecord, WireEvent } from '../../../daemon/api/contract.js';
+import { MOST_KEPT, MOST_READ } from '../../../tui/state/feed.js';
+import { Operator } from '../operator.js';
+import { at, record, SimulatedDaemon } from '../simulated.js';
+
+const records = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => record(from + index));
+
+class Watching extends Operator {
+  constructor(count: number) {
+    const daemon = new SimulatedDaemon();
+    daemon.records = records(0, count);
+    super({ daemon, tab: 'audit' });
+    this.opens();
+  }
+
+  opens(): this {
+    return this.acts({ on: 'stream', of: 'audit', is: 'open', failure: null });
+  }
+
+  /** They are recorded, and the stream brings them. */
+  comes(...items: WireAuditRecord[]): this {
+    this.daemon.records.push(...items);
+    return this.streams(...items);
+  }
+
+  streams(...items: WireAuditRecord[]): this {
+    return this.acts({ on: 'streamed', streamed: items.map((item) => ({ of: 'audit', item })) });
+  }
+
+  get feed() {
+    return this.state.audit;
+  }
+  get indexes(): number[] {
+    return this.feed.items.map(({ id }) => Number(id.slice(-6)));
+  }
+}
+
+describe('the audit log', () => {
+  it('is read, the newest last, and followed from there', () => {
+    const watching = new Watching(5);
+    expect(watching.indexes).to.deep.equal([0, 1, 2, 3, 4]);
+    expect(watching.followed).to.deep.equal([{ of: 'audit', query: {} }]);
+    watching.comes(record(5));
+    expect(watching.feed).to.include({ isFollowing: true, cursorId: record(5).id, unseen: 0 });
+  });
+
+  it('stands still for who goes up, counts what is new, and is followed again from G', () => {
+    const watching = new Watching(5).press('k') as Watching;
+    watching.comes(record(5), record(6));
+    expect(watching.feed).to.include({ isFollowing: false, cursorId: record(3).id, unseen: 2 });
+    expect(watching.press('G').state.audit).to.include({ isFollowing: true, cursorId: record(6).id, unseen: 0 });
+  });
+
+  it('takes what comes twice once, and what comes late to its place', () => {
+    const watching = new Watching(3);
+    watching.streams(record(5), record(4), record(5), record(1));
+    expect(watching.indexes).to.deep.equal([0, 1, 2, 4, 5]);
+  });
+
+  it('shows a record that counts on as it is now', () => {
+    const watching = new Watching(3);
+    watching.streams(record(1, { action: 'token.use', count: 7 }));
+    expect(watching.feed.items[1]?.count).to.equal(7);
+  });
+
+  it('is read further back at its beginning, page by page, to its end', () => {
+    const watching = new Watching(450);
+    expect(watching.indexes[0]).to.equal(250);
+    watching.press('g');
+    expect(watching.indexes[0]).to.equal(50);
+    expect(watching.feed.cursorId).to.equal(record(250).id);
+    watching.press('g', 'g');
+    expect(watching.indexes).to.have.lengthOf(450);
+    expect(watching.feed.older).to.equal(null);
+    watching.forgets().press('g');
+    expect(watching.asked('audit')).to.equal(0);
+  });
+
+  it('is asked once at a time for what is older, and again after that failed', () => {
+    const watching = new Watching(450);
+    watching.isHeld = true;
+    watching.forgets().press('g', 'g', 'k');
+    expect(watching.asked('audit')).to.equal(1);
+    watching.loses().acts({
+      on: 'failed',
+      question: watching.effects.flatMap((it) => (it.do === 'ask' ? [it.question] : []))[0]!,
+      failure: { kind: 'refused', status: 400, code: 'x', message: 'no', retryAfterMs: null },
+    });
+    watching.forgets().press('g');
+    expect(watching.asked('audit')).to.equal(1);
+  });
+
+  it('keeps a bounded number, and reads again what it let go', () => {
+    const watching = new Watching(300);
+    for (let from = 300; from < 3_000; from += 100) watching.comes(...records(from, from + 100));
+    expect(watching.feed.items).to.have.lengthOf(MOST_KEPT);
+    watching.press('g');
+    expect(watching.indexes.slice(0, 3)).to.deep.equal([1_801, 1_802, 1_803].map((it) => it));
+    for (let presses = 0; presses < 100; presses++) watching.press('g');
+    expect(watching.indexes[0]).to.equal(0);
+    expect(watching.indexes).to.deep.equal(records(0, 3_000).map((_, index) => index));
+  });
+
+  it('keeps a bounded number for who has gone up as well', () => {
+    const watching = new Watching(200).press('k') as Watching;
+    for (let from = 200; from < 8_000; from += 200) watching.streams(...records(from, from + 200));
+    expect(watching.feed.items).to.have.lengthOf(MOST_READ);
+    expect(watching.feed.cursorId).to.equal(watching.feed.items[0]?.id);
+  });
+
+  it('has no gap after another screen was looked at', () => {
+    const watching = new Watching(5).press('2') as Watching;
+    expect(watching.followed).to.be.empty;
+    watching.daemon.records.push(record(5), record(6));
+    watching.press('4');
+    expect(watching.indexes).to.deep.equal([0, 1, 2, 3, 4, 5, 6]);
+    // Recorded after the page was read and before the stream was there.
+    watching.daemon.records.push(record(7));
+    watching.opens();
+    expect(watching.indexes.at(-1)).to.equal(7);
+  });
+
+  it('begins anew where more has happened than a page holds', () => {
+    const watching = new Watching(5).press('2') as Watching;
+    watching.daemon.records.push(...records(5, 1_000));
+    watching.press('4');
+    expect(watching.indexes[0]).to.equal(800);
+    watching.press('g');
+    expect(watching.indexes[0]).to.equal(600);
+  });
+
+  it('is not asked page by page while the stream brings it, and is when that is lost', () => {
+    const watching = new Watching(5).forgets().passes(10_000) as Watching;
+    expect(watching.asked('audit')).to.equal(0);
+    watching.acts({ on: 'stream', of: 'audit', is: 'lost', failure: null }).passes(4_000);
+    expect(watching.asked('audit')).to.equal(2);
+  });
+
+  it('takes nothing from an answer to another filter', () => {
+    const watching = new Watching(5);
+    const old = watching.did('ask')?.question;
+    watching.isHeld = true;
+    watching.press('/').types('action:cache.purge').press('enter');
+    const question = { of: 'audit', query: { limit: '200' } } as const;
+    watching.acts({ on: 'answered', question, answer: { items: [record(1)], next: null, total: null } });
+    expect(old).to.not.equal(undefined);
+    expect(watching.feed.items).to.be.empty;
+  });
+
+  it('opens a record, and its token', () => {
+    const watching = new Watching(2).press('enter');
+    expect(watching.state.audit.isOpen).to.equal(true);
+    expect(watching.press('q').state.audit.isOpen).to.equal(false);
+    expect(watching.press('t').screen).to.equal('token');
+    expect(watching.press('q').screen).to.equal('audit');
+    expect(watching.press('y').did('copy')?.text).to.equal('request-1');
+  });
+
+  it('that is empty has nothing to open, and is followed all the same when j is pressed', () => {
+    const watching = new Watching(0).press('j', 'k', 'G', 'g', 'enter');
+    expect(watching.says).to.equal('There is nothing here');
+    expect(watching.state.audit.isFollowing).to.equal(true);
+  });
+});
+
+describe('events', () => {
+  const event = (index: number, status: number) =>
+    ({
+      id: `event-${String(index).padStart(6, '0')}`,
+      kind: 'request.completed',
+      time: at(index),
+      token_id: null,
+      project_id: null,
+      request_id: `request-${index}`,
+      status,
+      method: 'POST',
+      path: '/v1/x',
+      code: null,
+      outcome: 'ok',
+      model: null,
+    }) as unknown as WireEvent;
+  const watching = () => {
+    const operator = new Operator({ tab: 'events' });
+    return operator.acts({ on: 'stream', of: 'events', is: 'open', failure: null });
+  };
+  const comes = (operator: Operator, ...events: WireEvent[]) =>
+    operator.acts({ on: 'streamed', streamed: events.map((item) => ({ of: 'events', item })) });
+
+  it('are waited for as soon as the stream is there', () => {
+    expect(watching().state.events).to.include({ isKnown: true, stream: 'open' });
+  });
+
+  it('are those that the filter lets through, and the stream is of it', () => {
+    const operator = watching().press('/').types('status:4xx,5xx').press('enter');
+    expect(operator.followed).to.deep.equal([{ of: 'events', query: { status: '4xx,5xx' } }]);
+    comes(operator, event(1, 200), event(2, 429));
+    expect(operator.state.events.items.map(({ id }) => id)).to.deep.equal([event(2, 429).id]);
+  });
+
+  it('stand still while paused, and are not followed', () => {
+    const operator = comes(watching(), event(1, 200)).press('p');
+    expect(operator.followed).to.be.empty;
+    expect(comes(operator, event(2, 200)).state.events.items).to.have.lengthOf(1);
+    expect(operator.press('p').followed).to.have.lengthOf(1);
+  });
+
+  it('are kept up to a bound', () => {
+    const operator = watching();
+    for (let from = 0; from < 4_000; from += 500) {
+      comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
+    }
+    expect(operator.state.events.items).to.have.lengthOf(MOST_KEPT);
+  });
+});

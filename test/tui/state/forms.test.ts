@@ -1,0 +1,248 @@
+import { inspect } from 'node:util';
+import { expect } from 'chai';
+import { Operator, type Beginning } from '../operator.js';
+import { project, REFUSED, SECRET, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
+
+const PROJECTS = [project('off', { is_active: false }), project('web'), project('shop')];
+const watching = (more: Beginning = {}) =>
+  new Operator({ daemon: new SimulatedDaemon({ tokens: [token(0)], projects: PROJECTS }), ...more });
+const dumped = ({ state, effects }: Operator) =>
+  JSON.stringify([state, effects]) + inspect([state, effects], { depth: Infinity, showHidden: true });
+const NAME = 1;
+const created = () => watching().press('n', 'tab').types('mine').press('enter', 'enter', 'enter', 'enter');
+
+describe('a new token', () => {
+  it('is of an active project, that of the filter or of the context first', () => {
+    expect(watching().press('n').value('project')).to.equal('project-web');
+    expect(
+      watching({ place: { project: 'shop' } })
+        .press('n')
+        .value('project'),
+    ).to.equal('project-shop');
+    const daemon = new SimulatedDaemon({ projects: PROJECTS });
+    const there = new Operator({ daemon, tab: 'projects' }).press('enter');
+    expect(there.press('q', 'j').press('n').dialog.title).to.equal('New project');
+  });
+
+  it('is of the project of the token that is looked at, unless that is off', () => {
+    const tokens = [token(0, { project_id: 'project-shop' }), token(1, { project_id: 'project-off' })];
+    const operator = new Operator({ daemon: new SimulatedDaemon({ tokens, projects: PROJECTS }) });
+    expect(operator.press('enter', 'n').value('project')).to.equal('project-shop');
+    expect(operator.press('escape', 'escape', 'j', 'enter', 'n').value('project')).to.equal('project-web');
+  });
+
+  it('is not offered without an active project', () => {
+    const daemon = new SimulatedDaemon({ projects: [project('off', { is_active: false })] });
+    expect(new Operator({ daemon }).press('n').says).to.match(/no active project/);
+  });
+
+  it('takes hours, minutes and a cap', () => {
+    const operator = watching().press('n', 'right', 'tab').types('q n 1').press('tab', 'ctrl+u').types('90m');
+    operator.press('tab').types('500').press('enter', 'enter');
+    expect(operator.daemon.made[0]?.change).to.deep.equal({
+      what: 'create-token',
+      body: { project_id: 'project-shop', duration_minutes: 90, max_requests: 500, name: 'q n 1' },
+    });
+  });
+
+  for (const [given, field, problem] of [
+    ['0', 2, /hours from 1 to 8760/],
+    ['8761h', 2, /hours from 1 to 8760/],
+    ['soon', 2, /hours from 1 to 8760/],
+    ['-1', 3, /Requests: /],
+    ['2147483648', 3, /Requests: /],
+    ['n'.repeat(101), NAME, /at most 100/],
+  ] as const) {
+    it(`says what is wrong with ${given.slice(0, 12)}, in its field, and sends nothing`, () => {
+      const operator = watching()
+        .press('n', ...Array.from({ length: field }, () => 'tab'), 'ctrl+u')
+        .types(given);
+      for (let presses = 0; presses < 4 && operator.dialog.problem === null; presses++) operator.press('enter');
+      expect(operator.dialog.problem).to.match(problem);
+      expect(operator.dialog.focus).to.equal(field);
+      expect(operator.daemon.made).to.be.empty;
+    });
+  }
+
+  it('comes back as it was filled in when the daemon refuses it', () => {
+    const operator = watching();
+    operator.daemon.refusing = { ...REFUSED, status: 409, message: 'the project is inactive' };
+    operator.press('n', 'tab').types('mine').press('enter', 'enter', 'enter', 'enter');
+    expect(operator.dialog.problem).to.equal('the project is inactive; nothing was changed');
+    expect(operator.value('name')).to.equal('mine');
+    operator.daemon.refusing = null;
+    operator.press('enter');
+    expect(operator.top?.kind).to.equal('reveal');
+  });
+
+  it('may have been issued when no answer came', () => {
+    const operator = watching();
+    operator.daemon.refusing = UNREACHABLE;
+    operator.press('n', 'enter', 'enter', 'enter', 'enter', 'enter');
+    expect(operator.says).to.match(/whether it was done is not known/);
+  });
+});
+
+describe('the secret of a new token', () => {
+  it('is in no dump of the state or of what is to be done', () => {
+    const operator = created().press('v', 'y', 'w').types('x').press('enter');
+    expect(operator.top?.kind).to.equal('reveal');
+    expect(dumped(operator)).not.to.contain(SECRET.slice(8, 30));
+  });
+
+  it('is hidden until v, and hidden again by it', () => {
+    const operator = created();
+    expect(operator.top).to.include({ isShown: false });
+    expect(operator.press('v').top).to.include({ isShown: true });
+    expect(operator.press('v').top).to.include({ isShown: false });
+  });
+
+  it('is closed by nothing but Enter', () => {
+    const operator = created().press('v');
+    for (const key of 'escape q ctrl+c h left 1 2 tab x n / : ? c p u space backspace'.split(' ')) {
+      expect(operator.press(key).top?.kind, key).to.equal('reveal');
+    }
+    expect(operator.did('quit')).to.equal(undefined);
+    expect(operator.press('enter').top).to.equal(undefined);
+  });
+
+  it('is not lost by the Enter of somebody who was still typing when it came', () => {
+    const operator = watching().press('n', 'enter', 'enter', 'enter', 'enter');
+    operator.isHeld = true;
+    operator.press('enter', '/').types('web');
+    operator.isHeld = false;
+    operator.hears().press('enter');
+    expect(operator.top).to.include({ kind: 'reveal' });
+    expect(operator.press('enter').top?.kind).to.equal('prompt');
+  });
+
+  it('lets everything else rest meanwhile', () => {
+    const operator = created().press('v').forgets().passes(60_000);
+    expect(operator.effects.filter((effect) => effect.do === 'ask')).to.be.empty;
+    expect(operator.followed).to.be.empty;
+    expect(operator.press('enter').asked('status')).to.equal(1);
+  });
+
+  it('is copied without a claim that it was', () => {
+    const operator = created().press('y');
+    expect(operator.did('copy')?.what).to.equal('The secret');
+    operator.acts({ on: 'copied', what: 'The secret' });
+    expect(operator.top).to.include({ said: "The secret was sent to the terminal's clipboard" });
+    operator.acts({ on: 'notCopied', what: 'The secret' });
+    expect(operator.top)
+      .to.have.property('problem')
+      .that.matches(/too long/);
+  });
+
+  it('is written once to the path that is typed; what went wrong is told', () => {
+    const operator = created().press('w', 'ctrl+u').types('~/q v/y').press('enter', 'enter');
+    expect(operator.effects.filter((effect) => effect.do === 'write')).to.have.lengthOf(1);
+    expect(operator.did('write')?.path).to.equal('~/q v/y');
+    operator.acts({ on: 'notWritten', path: '~/q v/y', why: 'it exists already' });
+    expect(operator.top).to.include({ problem: '~/q v/y was not written: it exists already' });
+    operator.types('2').press('enter');
+    operator.acts({ on: 'written', path: '/home/q v/y2' });
+    expect(operator.top).to.include({ said: 'Written to /home/q v/y2', path: null });
+    expect(operator.press('w', 'escape').top).to.include({ path: null });
+  });
+});
+
+describe('the key of a project', () => {
+  const KEY = 'sk-providers-key-nobody-may-see';
+  const filling = () => watching({ tab: 'projects' }).press('n').types('night').press('tab');
+
+  it('is in no dump, neither while it is typed nor on its way nor when the form comes back', () => {
+    const operator = filling().types(KEY);
+    expect(operator.value('key')).to.equal(KEY);
+    expect(dumped(operator)).not.to.contain(KEY);
+    operator.daemon.refusing = { ...REFUSED, status: 409, message: 'the name is taken' };
+    operator.press('enter');
+    operator.isHeld = true;
+    operator.press('enter');
+    expect(dumped(operator)).not.to.contain(KEY);
+    operator.isHeld = false;
+    expect(operator.hears().dialog.problem).to.match(/the name is taken/);
+    expect(operator.value('key')).to.equal(KEY);
+    expect(dumped(operator)).not.to.contain(KEY);
+  });
+
+  it('is pasted without the end of its line, and edited like any other text', () => {
+    const operator = filling().pastes(`${KEY}\n`).press('left', 'backspace').types('e');
+    expect(operator.value('key')).to.equal(KEY);
+    operator.press('enter', 'enter');
+    expect(operator.says).to.equal('Created project night.');
+  });
+
+  it('must be there, and nothing but visible ASCII', () => {
+    expect(filling().press('enter', 'enter').dialog.problem).to.match(/needs the provider's key/);
+    expect(filling().types('clé').press('enter', 'enter').dialog.problem).to.match(/visible ASCII/);
+  });
+});
+
+describe('a purge', () => {
+  const purging = (more: Beginning = {}) => watching({ tab: 'cache', ...more }).press('x');
+
+  it('tells before how many answers it would remove, asked when nothing was typed for a moment', () => {
+    const operator = purging();
+    expect(operator.state.cache.preview).to.deep.include({ count: 3 });
+    operator.forgets().press('tab', 'tab').types('models');
+    expect(operator.asked('purgeable')).to.equal(0);
+    expect(operator.state.cache.preview).to.equal(null);
+    operator.passes(250);
+    expect(operator.asked('purgeable')).to.equal(1);
+    expect(operator.state.cache.preview).to.deep.include({ count: 3 });
+    operator.press('tab').types('why').passes(1_000);
+    expect(operator.asked('purgeable')).to.equal(1);
+  });
+
+  it('is not made by Enter alone', () => {
+    const operator = purging();
+    for (let presses = 0; presses < 9; presses++) operator.press('enter');
+    expect(operator.daemon.made.filter(({ change }) => change.what === 'purge')).to.be.empty;
+  });
+
+  it('is of a request, of a project or of all', () => {
+    const made = (...keys: string[]) => purging().press(...keys).daemon.made[0]?.change;
+    expect(made('up', 'enter')).to.deep.include({ body: { method: 'GET', url: '/v1/' } });
+    expect(made('right', 'up', 'enter')).to.deep.include({ body: { project_id: 'project-off' } });
+    expect(made('left', 'up', 'enter')).to.deep.include({ body: { all: true } });
+  });
+
+  it('is confirmed by typing in a protected context', () => {
+    const operator = purging({ place: { isProtected: true } }).press('left', 'up', 'enter');
+    expect(operator.dialog.problem).to.equal('Type purge to confirm');
+    operator.types('purge').press('up', 'up', 'up', 'enter');
+    expect(operator.says).to.equal('Purged 3 answers.');
+  });
+
+  it('is not offered where the cache is off', () => {
+    const daemon = new SimulatedDaemon();
+    daemon.cache = { ...daemon.cache, backend: 'off' };
+    expect(new Operator({ daemon, tab: 'cache' }).press('x').says).to.match(/cache is off/);
+  });
+});
+
+describe('the palette', () => {
+  it('finds a command by the beginning of its name first, and runs it', () => {
+    for (const [typed, screen] of Object.entries({ audit: 'audit', tok: 'tokens', proj: 'projects', ev: 'events' })) {
+      expect(watching({ tab: 'cache' }).press(':').types(typed).press('enter').screen, typed).to.equal(screen);
+    }
+    expect(watching().press(':').types('q').press('enter').did('quit')).to.not.equal(undefined);
+  });
+
+  it('says that there is none of that name, and why one cannot act', () => {
+    const operator = watching().press(':').types('frobnicate').press('enter');
+    expect(operator.says).to.equal('No command is called that');
+    expect(watching().press(':').types('undo').press('enter').says).to.equal('There is nothing to undo');
+  });
+
+  it('and help choose no further than their last', () => {
+    for (const key of [':', '?']) {
+      const operator = watching().press(key);
+      for (let presses = 0; presses < 200; presses++) operator.press('down');
+      const { selected } = operator.top as { selected: number };
+      expect(operator.press('up').top).to.include({ selected: selected - 1 });
+      expect(selected).to.be.lessThan(60);
+    }
+  });
+});
