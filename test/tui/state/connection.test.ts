@@ -137,7 +137,7 @@ describe('a daemon that answers otherwise than it was asked', () => {
 describe('a management token that is refused', () => {
   it('is not tried again until the operator says so, whatever is looked at', () => {
     const operator = away(DENIED).forgets();
-    operator.passes(3_600_000).press('1', '2', 'j', 'G', 's', 'enter', 'q', '3', 'enter', 'q', '4', 'k', '5', '6', '2');
+    operator.passes(3_600_000).press('1', '2', 'j', 'G', 's', 'enter', 'q', '3', 'j', '4', 'k', '5', '6', '2');
     operator.press('/').types('ci').press('enter').passes(5_000).press('ctrl+a');
     expect(operator.effects.filter((effect) => effect.do === 'ask')).to.be.empty;
     expect(operator.followed).to.be.empty;
