@@ -46,7 +46,7 @@ describe('the audit log', () => {
   });
 
   it('stands still for who goes up, counts what is new, and is followed again from G', () => {
-    const watching = new Watching(5).press('k') as Watching;
+    const watching = new Watching(5).press('k');
     watching.comes(record(5), record(6));
     expect(watching.feed).to.include({ isFollowing: false, cursorId: record(3).id, unseen: 2 });
     expect(watching.press('G').state.audit).to.include({ isFollowing: true, cursorId: record(6).id, unseen: 0 });
@@ -103,14 +103,14 @@ describe('the audit log', () => {
   });
 
   it('keeps a bounded number for who has gone up as well', () => {
-    const watching = new Watching(200).press('k') as Watching;
+    const watching = new Watching(200).press('k');
     for (let from = 200; from < 8_000; from += 200) watching.streams(...records(from, from + 200));
     expect(watching.feed.items).to.have.lengthOf(MOST_READ);
     expect(watching.feed.cursorId).to.equal(watching.feed.items[0]?.id);
   });
 
   it('has no gap after another screen was looked at', () => {
-    const watching = new Watching(5).press('2') as Watching;
+    const watching = new Watching(5).press('2');
     expect(watching.followed).to.be.empty;
     watching.daemon.records.push(record(5), record(6));
     watching.press('4');
@@ -122,7 +122,7 @@ describe('the audit log', () => {
   });
 
   it('begins anew where more has happened than a page holds', () => {
-    const watching = new Watching(5).press('2') as Watching;
+    const watching = new Watching(5).press('2');
     watching.daemon.records.push(...records(5, 1_000));
     watching.press('4');
     expect(watching.indexes[0]).to.equal(800);
@@ -131,7 +131,7 @@ describe('the audit log', () => {
   });
 
   it('is not asked page by page while the stream brings it, and is when that is lost', () => {
-    const watching = new Watching(5).forgets().passes(10_000) as Watching;
+    const watching = new Watching(5).forgets().passes(10_000);
     expect(watching.asked('audit')).to.equal(0);
     watching.acts({ on: 'stream', of: 'audit', is: 'lost', failure: null }).passes(4_000);
     expect(watching.asked('audit')).to.equal(2);

@@ -18,7 +18,9 @@ function seeded(seed: number): () => number {
 }
 
 // What ends the program ends the walk as well, so these are left out.
-const KEYS = [...new Set(BINDINGS.flatMap(({ keys }) => keys)), ...'be7é漢'].filter((key) => key !== 'ctrl+c');
+const KEYS = [...new Set(BINDINGS.flatMap(({ keys }) => keys)), 'b', 'e', '7', 'é', '漢'].filter(
+  (key) => key !== 'ctrl+c',
+);
 // Chance alone seldom comes to the end of a dialog.
 const MEANT = [
   'escape escape escape 2 x tab enter',

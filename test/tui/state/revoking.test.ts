@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Effect } from '../../../tui/state/exchange.js';
-import { actionAt, cancelAt } from '../../../tui/state/dialog.js';
+import { cancelAt } from '../../../tui/state/dialog.js';
 import { Operator, type Beginning } from '../operator.js';
 import { at, project, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
 
