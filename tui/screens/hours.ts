@@ -30,9 +30,9 @@ export function totals(hours: readonly Hour[]): Strip {
   return strip(
     text(exact(sum((it) => it.requests)), 'strong'),
     ' requests  ',
-    `${exact(sum((it) => it.hits))} hits  `,
-    text(`${exact(refused)} refused  `, refused > 0 ? 'warning' : 'plain'),
     text(`${exact(errors)} errors  `, errors > 0 ? 'bad' : 'plain'),
+    text(`${exact(refused)} refused  `, refused > 0 ? 'warning' : 'plain'),
+    `${exact(sum((it) => it.hits))} hits  `,
     text(`${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
   );
 }

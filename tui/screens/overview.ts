@@ -41,7 +41,9 @@ export function overviewScreen(state: State, area: Area): Strip[] {
   if (area.columns < TWO_COLUMNS) {
     return stacked([{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, hours, dying], area);
   }
-  const below = area.rows >= 20 ? Math.max(5, Math.min(dying.most + EDGES, Math.floor(area.rows * 0.3))) : 0;
+  // What the left half needs; of the rest the tokens that die next have what they can use.
+  const needed = healthLines(state, status).length + tokens.least + 2 * EDGES;
+  const below = area.rows >= 20 ? Math.max(5, Math.min(dying.most + EDGES, area.rows - needed)) : 0;
   const left = Math.floor(area.columns / 2);
   const above = area.rows - below;
   const lefts = stacked([health, tokens], { columns: left, rows: above });

@@ -46,7 +46,7 @@ describe('the overview', () => {
   it('draws the requests of the last 24 hours, with a sign under the hours with errors', () => {
     const usage = [usageLine(0, 10), usageLine(5, 20, { errors: 3, refused: 2 })];
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage }).state);
-    expect(text).to.contain('30 requests  15 hits  2 refused  3 errors');
+    expect(text).to.contain('30 requests  3 errors  2 refused  15 hits');
     expect(text)
       .to.match(/│ +! +│/)
       .and.to.match(/\d\d:00 +\d\d:00/);

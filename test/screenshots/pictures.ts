@@ -1,0 +1,164 @@
+/** What the pictures of the terminal UI show: the real thing, with the answers of a daemon on an ordinary afternoon. */
+import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
+import { frameLines } from '../tui/screens/rendering.js';
+import {
+  at,
+  NOW_MS,
+  project,
+  record,
+  request,
+  Scene,
+  type Setting,
+  STATUS,
+  token,
+  usageLine,
+} from '../tui/screens/states.js';
+import { svgOf } from './svg.js';
+
+const SIZE = { columns: 104, rows: 26 };
+
+const PROJECTS = ['web', 'research', 'support', 'mobile', 'data'].map((name, number) =>
+  project(number, { name, is_active: name !== 'data', deactivated_at: name === 'data' ? at(-3_000) : null }),
+);
+
+/** Name, project, state, minutes to live, used, cap, share of hits, minutes since it was used. */
+const ROWS: readonly (readonly [string, number, WireToken['state'], number, number, number, number, number])[] = [
+  ['ci-deploy', 0, 'active', 12, 4_211, 5_000, 0.62, 0.05],
+  ['batch-night', 1, 'active', 48, 12, 0, 0, 61],
+  ['eval-runner', 1, 'active', 95, 38_118, 50_000, 0.41, 0.1],
+  ['notebook', 1, 'rate_limited', 180, 500, 500, 0.08, 2],
+  ['support-bot', 2, 'active', 320, 2_904, 10_000, 0.71, 0.4],
+  ['docs-search', 0, 'active', 460, 18_023, 0, 0.86, 0.02],
+  ['intern-sandbox', 1, 'active', 1_180, 77, 200, 0.12, 214],
+  ['old-laptop', 0, 'revoked', 2_300, 37, 0, 0, 5_900],
+  ['mobile-beta', 3, 'active', 2_710, 911, 25_000, 0.35, 1.2],
+  ['staging', 0, 'active', 3_005, 204, 1_000, 0.22, 9],
+  ['quarterly-report', 4, 'project_inactive', 4_100, 88, 500, 0.5, 3_000],
+  ['support-macros', 2, 'active', 4_400, 1_310, 20_000, 0.64, 4],
+  ['load-test', 0, 'rate_limited', 5_200, 100_000, 100_000, 0.02, 30],
+  ['nightly-eval', 1, 'active', 5_800, 6_411, 0, 0.44, 700],
+  ['demo-friday', 3, 'active', 7_000, 0, 100, 0, 0],
+  ['translations', 2, 'active', 8_600, 3_077, 15_000, 0.58, 14],
+];
+
+const DYING: readonly WireToken[] = ROWS.map(([name, of, state, minutes, used, most, hits, ago], number) =>
+  token(number, {
+    name,
+    project_id: PROJECTS[of]!.id,
+    state,
+    is_active: state !== 'revoked',
+    expires_at: at(minutes),
+    request_count: used,
+    max_requests: most,
+    cache_hit_count: Math.floor(used * hits),
+    last_used_at: used === 0 ? null : at(-ago),
+  }),
+);
+const EXPIRED = Array.from({ length: 22 }, (_, number) =>
+  token(100 + number, {
+    name: `preview-${142 - number}`,
+    project_id: PROJECTS[3]!.id,
+    expires_at: at(9_000 + number * 60),
+  }),
+);
+
+/** A wave with some noise that is the same each time. */
+const wave = (at: number) => 9 + 5 * Math.sin(at / 11) + 2.5 * Math.sin(at / 3.7) + ((at * 7_919) % 13) / 6;
+
+const SETTING: Setting = {
+  ...SIZE,
+  projects: PROJECTS,
+  tokens: [...DYING, ...EXPIRED],
+  status: {
+    ...STATUS,
+    projects: { active: 4, all: 5 },
+    tokens: { active: 31, expired: 0, revoked: 1, rate_limited: 2, project_inactive: 1 },
+  },
+  usage: Array.from({ length: 24 }, (_, ago) =>
+    usageLine(
+      ago,
+      Math.round(900 + 850 * Math.cos(((ago + 1) * Math.PI) / 12)),
+      ago === 5 ? { errors: 12, refused: 31 } : {},
+    ),
+  ),
+  events: Array.from({ length: 40 }, (_, number) => {
+    const [status, code] =
+      number % 11 === 4 ? [429, 'request_limit_reached'] : number % 17 === 9 ? [502, 'upstream'] : [200, null];
+    const isHit = status === 200 && number % 3 === 0;
+    return request(number, {
+      time: at(-0.9 + number / 48),
+      token_id: DYING[[0, 5, 2, 4, 5, 11, 8][number % 7]!]!.id,
+      project_id: PROJECTS[0]!.id,
+      status: status as number,
+      code: code as string | null,
+      cache: isHit ? 'hit' : 'miss',
+      duration_ms: isHit || status === 429 ? 1 + (number % 3) : 240 + ((number * 379) % 2_100),
+      path: number % 7 === 3 ? '/v1/embeddings' : '/v1/chat/completions',
+      model: number % 7 === 3 ? 'text-embedding-3-small' : number % 2 === 0 ? 'gpt-4o-mini' : 'gpt-4o',
+      usage:
+        status === 200
+          ? {
+              prompt_tokens: 180 + ((number * 97) % 900),
+              completion_tokens: number % 7 === 3 ? 0 : 40 + ((number * 31) % 400),
+              total_tokens: 900,
+              source: 'provider',
+            }
+          : { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+    });
+  }),
+  audit: [
+    record(1, { time: at(-600), action: 'token.create', token_id: DYING[0]!.id, actor: 'cli' }),
+    record(2, { time: at(-590), action: 'token.use', token_id: DYING[0]!.id, actor: 'token', client_ip: '10.4.0.17' }),
+  ],
+};
+
+function busy(scene: Scene): Scene {
+  const status: WireStatus = SETTING.status!;
+  for (let sample = 0; sample < 110; sample++) {
+    const requests = { in_flight: 3, per_second: wave(sample), errors_per_second: 0 };
+    scene.act(
+      { on: 'answered', question: { of: 'status' }, answer: { ...status, requests } },
+      NOW_MS - (110 - sample) * 2_000,
+    );
+  }
+  return scene.wait(2_000);
+}
+
+const PICTURES: Record<string, () => Scene> = {
+  tokens: () => new Scene(SETTING).press('space', 'j', 'j', 'space', 'k'),
+  revoke: () =>
+    new Scene(SETTING).press(
+      'space',
+      'j',
+      'j',
+      'j',
+      'j',
+      'space',
+      'x',
+      'shift+tab',
+      'shift+tab',
+      ...'leaked in CI log'.split('').map(keyOf),
+    ),
+  overview: () => busy(new Scene({ ...SETTING, tab: 'overview', rows: 34 })),
+  token: () => new Scene({ ...SETTING, rows: 32 }).press('enter'),
+  events: () => new Scene(SETTING).press('6'),
+};
+
+const keyOf = (letter: string) => (letter === ' ' ? 'space' : letter);
+
+/** By the names of their files. Times are those of Greenwich, wherever they are drawn. */
+export function pictures(): Map<string, string> {
+  const zone = process.env.TZ;
+  process.env.TZ = 'UTC';
+  try {
+    return new Map(
+      Object.entries(PICTURES).map(([name, make]) => {
+        const { state } = make();
+        return [`terminal-${name}.svg`, svgOf(frameLines(state), state.size.columns, 'llmp tui')];
+      }),
+    );
+  } finally {
+    if (zone === undefined) delete process.env.TZ;
+    else process.env.TZ = zone;
+  }
+}
