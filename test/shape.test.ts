@@ -77,7 +77,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['commander', 'inquirer', 'picocolors', 'string-width', 'undici', 'smol-toml'],
   },
   'tui/state': {
-    folders: ['tui/state', 'daemon/api', 'config', 'cli/views', 'cli/issuing', 'cli/span'],
+    folders: ['tui/state', 'daemon/api', 'config', 'cli/escape', 'cli/views', 'cli/issuing', 'cli/span'],
     packages: [],
     node: ['node:util'],
   },

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { keyShown } from '../../../tui/keys/binding.js';
+import { keyShown, labelOf } from '../../../tui/keys/binding.js';
 import { bindingsOn, spotOf } from '../../../tui/keys/press.js';
 import type { State } from '../../../tui/state/state.js';
 import { frameLines, screenText, withoutColors } from './rendering.js';
@@ -98,7 +98,9 @@ describe('the message line', () => {
   });
 
   it('shows how far a change of many has come', () => {
-    const { state } = scene().act({ on: 'progress', words: 'revoking', done: 20, of: 80 });
+    const { state } = scene()
+      .press('space', 'space', 'x', 'shift+tab', '2', 'enter', 'enter')
+      .act({ on: 'progress', words: 'revoking', done: 20, of: 80 });
     expect(message(state)).to.match(/revoking █{5}░{15} 20\/80 {2}esc stop/);
   });
 
@@ -141,7 +143,9 @@ describe('the footer', () => {
     it(`names only keys that mean something: ${name}`, () => {
       for (const ascii of [false, true]) {
         const { state } = make({ columns: 200, rows: 40, look: { ascii } });
-        const known = bindingsOn(spotOf(state)).map(({ keys, label }) => `${keyShown(keys[0]!, ascii)} ${label}`);
+        const known = bindingsOn(spotOf(state)).map(
+          (binding) => `${keyShown(binding.keys[0]!, ascii)} ${labelOf(binding, state)}`,
+        );
         const named = footer(state)
           .trim()
           .split(/ {2,}/)

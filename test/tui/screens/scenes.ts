@@ -222,7 +222,13 @@ const MADE: readonly (readonly [string, Make])[] = [
   ],
   ['a pause', (setting) => new Scene(setting).press('p').wait(10_000)],
   ['another clock', (setting) => new Scene(setting).act({ on: 'heard', skewMs: -42_000 })],
-  ['progress', (setting) => new Scene(setting).act({ on: 'progress', words: 'revoking', done: 31, of: 80 })],
+  [
+    'progress',
+    (setting) =>
+      new Scene(setting)
+        .press('space', 'space', 'x', 'shift+tab', '2', 'enter', 'enter')
+        .act({ on: 'progress', words: 'revoking', done: 31, of: 80 }),
+  ],
 ];
 
 export interface Shown {
