@@ -19,11 +19,12 @@ export const SECTIONS: Readonly<Record<string, number>> = {
   N: 10,
   O: 8,
   Q: 11,
+  R: 12,
   S: 12,
 };
 
 /** Numbers that no row has. */
-const LEFT_OUT: readonly string[] = ['M09'];
+const LEFT_OUT: readonly string[] = ['M09', 'R04', 'R05', 'R09', 'R11'];
 
 export const allIds = (): string[] =>
   Object.entries(SECTIONS).flatMap(([letter, rows]) =>

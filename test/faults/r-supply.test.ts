@@ -1,0 +1,131 @@
+import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const textOf = (name: string) => readFileSync(join(ROOT, name), 'utf8');
+
+interface Manifest {
+  engines: { node: string };
+  allowScripts: Record<string, boolean>;
+}
+
+interface Locked {
+  version?: string;
+  integrity?: string;
+  resolved?: string;
+  hasInstallScript?: boolean;
+  dev?: boolean;
+}
+
+const manifest = JSON.parse(textOf('package.json')) as Manifest;
+const { packages } = JSON.parse(textOf('package-lock.json')) as { packages: Record<string, Locked> };
+const root = packages[''] as unknown as Manifest;
+
+/** All that is installed, as often as it is; a name may be there in several versions. */
+const installed = Object.entries(packages)
+  .filter(([path]) => path !== '')
+  .map(([path, locked]) => ({ name: path.slice(path.lastIndexOf('node_modules/') + 13), ...locked }));
+const versionsOf = (name: string) => installed.filter((it) => it.name === name).map(({ version }) => version ?? '');
+
+const partsOf = (version: string) => version.split('.').map((part) => parseInt(part, 10));
+
+/** Of plain versions alone: those of the floors are. */
+function isAtLeast(version: string, floor: string): boolean {
+  const [parts, least] = [partsOf(version), partsOf(floor)];
+  const at = parts.findIndex((part, index) => part !== least[index]);
+  return at === -1 || (parts[at] ?? 0) > (least[at] ?? 0);
+}
+
+// Published with stolen credentials on 2025-09-08 to empty wallets. Each was replaced within hours.
+const STOLEN: Readonly<Record<string, readonly string[]>> = {
+  'ansi-regex': ['6.2.1'],
+  'ansi-styles': ['6.2.2'],
+  backslash: ['0.2.1'],
+  chalk: ['5.6.1'],
+  'chalk-template': ['1.1.1'],
+  color: ['5.0.1'],
+  'color-convert': ['3.1.1'],
+  'color-name': ['2.0.1'],
+  'color-string': ['2.1.1'],
+  debug: ['4.4.2'],
+  'error-ex': ['1.3.3'],
+  'has-ansi': ['6.0.1'],
+  'is-arrayish': ['0.3.3'],
+  'simple-swizzle': ['0.2.3'],
+  'slice-ansi': ['7.1.1'],
+  'strip-ansi': ['7.1.1'],
+  'supports-color': ['10.2.1'],
+  'supports-hyperlinks': ['4.1.1'],
+  'wrap-ansi': ['9.0.1'],
+};
+
+// Where the worm Shai-Hulud and what came after it went round. None is needed here; who wants one looks at its versions first.
+const WORM_EATEN =
+  /^(?:@(?:ctrl|crowdstrike|nativescript-community|operato|art-ws|asyncapi|ensdomains|postman|posthog|zapier|tanstack|antv|duckdb)\/|(?:ngx-bootstrap|posthog-node|posthog-js|rxnt-authentication|koa2-swagger-ui)$)/;
+
+// Below these something is known that matters here.
+const FLOORS: Readonly<Record<string, string>> = {
+  'body-parser': '2.3.0',
+  'path-to-regexp': '8.4.0',
+  sequelize: '6.37.8',
+  mysql2: '3.9.8',
+  ioredis: '6.0.0',
+  winston: '3.19.0',
+};
+
+describe('R: what llmp is made of', () => {
+  it('R01 is fixed by its content, all of it, and comes from a registry', () => {
+    expect(installed.length).to.be.above(100);
+    for (const { name, integrity, resolved = 'https://' } of installed) {
+      expect(integrity, name).to.match(/^sha512-/);
+      expect(resolved, name).to.match(/^https:\/\//);
+    }
+  });
+
+  it('R01 runs no script when it is installed but those that are listed', () => {
+    const scripted = new Set(installed.filter(({ hasInstallScript }) => hasInstallScript).map(({ name }) => name));
+    const allowed = Object.entries(manifest.allowScripts).filter(([, isAllowed]) => isAllowed);
+    expect([...scripted]).to.deep.equal(allowed.map(([name]) => name));
+    expect([...scripted]).to.deep.equal(['sqlite3']);
+  });
+
+  it('R03 has no version in it that was published by thieves', () => {
+    for (const [name, stolen] of Object.entries(STOLEN)) {
+      expect(
+        versionsOf(name).filter((version) => stolen.includes(version)),
+        name,
+      ).to.be.empty;
+    }
+    // That family is here: the log brings it along.
+    for (const name of ['color', 'color-convert', 'color-string']) expect(versionsOf(name), name).not.to.be.empty;
+    expect(installed.filter(({ name }) => WORM_EATEN.test(name)).map(({ name }) => name)).to.be.empty;
+  });
+
+  it('R06 runs on the releases of Node that are promised, and the build tries each', () => {
+    expect(manifest.engines.node).to.equal('>=20.19');
+    expect(root.engines).to.deep.equal(manifest.engines);
+    expect(textOf('.npmrc')).to.match(/^engine-strict=true$/m);
+    expect(textOf('README.md')).to.include('Node.js 20.19 or newer');
+    expect(textOf('.ci/run')).to.match(/^for version in 22 24; do$/m);
+  });
+
+  for (const [name, floor] of Object.entries(FLOORS)) {
+    it(`R07 has no ${name} older than ${floor}`, () => {
+      expect(versionsOf(name)).not.to.be.empty;
+      expect(versionsOf(name).filter((version) => !isAtLeast(version, floor))).to.be.empty;
+    });
+  }
+
+  it('R07 knows an older version from a newer', () => {
+    for (const [version, floor, is] of [
+      ['2.3.0', '2.3.0', true],
+      ['2.10.0', '2.3.0', true],
+      ['3.0.0', '2.3.1', true],
+      ['2.2.9', '2.3.0', false],
+      ['1.9.9', '2.3.0', false],
+    ] as const) {
+      expect(isAtLeast(version, floor), `${version} ${floor}`).to.equal(is);
+    }
+  });
+});
