@@ -46,8 +46,9 @@ export const tuiCommand = command({
     const isReadonly = options.readonly ?? false;
     const connected = connectedTo(await reach(invocation), isReadonly);
     let current = connected.place.context;
-    const { startTui, printOnce } = await import('../tui/start.js');
-    const start = options.once ? printOnce : startTui;
+    const start = options.once
+      ? (await import('../tui/once.js')).printOnce
+      : (await import('../tui/start.js')).startTui;
     return start(io, {
       connected,
       tab: options.screen ?? 'tokens',

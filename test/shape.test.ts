@@ -100,7 +100,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
 
 /** What a CLI command may load when it runs, never at its start. */
 const LOADED_WHEN_RUN =
-  /^(?:daemon\/(?:main|dispatcher\/main|admin\/main|ops\/[\w-]+|demo\/demo)|tui\/(?:start|terminal\/[\w-]+))\.js$/;
+  /^(?:daemon\/(?:main|dispatcher\/main|admin\/main|ops\/[\w-]+|demo\/demo)|tui\/(?:start|once|terminal\/[\w-]+))\.js$/;
 
 interface Import {
   file: string;

@@ -5,12 +5,15 @@ import { FrameStdout } from './frame.js';
 import type { Size, TerminalIo } from './io.js';
 import { type Input, KeyDecoder } from './keys.js';
 import { Life } from './life.js';
+import type { Mounted } from './mount.js';
 import { Output } from './output.js';
 
 /** A terminal in full screen. Inputs, sizes and elements go through here, and nothing else touches it. */
 export interface Terminal {
   readonly size: Size;
   readonly capabilities: Capabilities;
+  /** Shows lines as they are, for as long as Ink, which takes longer to load than all else, shows nothing yet. */
+  paint(lines: readonly string[]): void;
   /** Shows the element, within 1/30 s or as soon as the terminal has read what came before. The newest one counts. */
   render(element: ReactNode): void;
   /** ^C and ^Z are keys here; the program says what they do. @returns takes the listener away. */
@@ -40,14 +43,13 @@ const COLUMNS = 80;
 const ROWS = 24;
 
 /**
- * Takes the terminal over; nothing is shown before the first `render`.
+ * Takes the terminal over; nothing is shown before the first `paint` or `render`.
  *
  * Whatever imports React or Ink must be imported after this, or after `prepareLibraries`; so does every `.tsx`, by itself.
  */
-export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Promise<Terminal> {
+export function openTerminal(io: TerminalIo, { mask }: TerminalOptions): Terminal {
   const capabilities = capabilitiesOf(io);
   prepareLibraries(io.env, capabilities);
-  const { mount } = await import('./mount.js');
 
   const size = () => ({ columns: io.stdout.columns || COLUMNS, rows: io.stdout.rows || ROWS });
   const output = new Output(io);
@@ -69,17 +71,23 @@ export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): P
       keys.reset();
     },
   });
-  const mounted = mount(frames, (error) => {
+  const crash = (error: unknown) => {
     life.crash(error);
-  });
+  };
 
+  let mounted: Mounted | undefined;
   let shown: ReactNode;
   const show = (element: ReactNode) => {
     shown = element;
+    if (!mounted) return;
     frames.ask(() => {
-      mounted.show(shown, size());
+      mounted?.show(shown, size());
     });
   };
+  import('./mount.js').then(({ mount }) => {
+    mounted = mount(frames, crash);
+    if (shown !== undefined) show(shown);
+  }, crash);
   const read = (bytes: Uint8Array | string) => {
     // Text, once somebody whom it was lent to wanted it that way.
     if (!life.isLent) keys.push(Buffer.from(bytes as string));
@@ -95,7 +103,7 @@ export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): P
   void life.ended.then(() => {
     io.stdin.off('data', read);
     io.stdout.off('resize', resized);
-    mounted.unmount();
+    mounted?.unmount();
   });
 
   return {
@@ -103,6 +111,9 @@ export async function openTerminal(io: TerminalIo, { mask }: TerminalOptions): P
       return size();
     },
     capabilities,
+    paint(lines) {
+      if (shown === undefined) frames.write(lines.join('\n'));
+    },
     render: show,
     onInput: (hear) => listen(inputs, hear),
     onResize: (hear) => listen(sizes, hear),

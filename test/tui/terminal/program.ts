@@ -3,7 +3,7 @@ import { terminalIo } from '../../../tui/terminal/io.js';
 import { openTerminal } from '../../../tui/terminal/terminal.js';
 import { SECRET } from './program-secret.js';
 
-const terminal = await openTerminal(terminalIo(process), {
+const terminal = openTerminal(terminalIo(process), {
   mask: (text) => text.replaceAll(SECRET, '********').replaceAll('\x1b', '\\x1b'),
 });
 // Not before: React reads the environment as it is imported.

@@ -15,7 +15,10 @@ describe('a terminal that was taken over', () => {
 
   async function open(size = { columns: 20, rows: 3 }): Promise<void> {
     io = new FakeTerminal(undefined, size);
-    terminal = await openTerminal(io, { mask: (it) => it.replaceAll('open-sesame', '********') });
+    terminal = openTerminal(io, { mask: (it) => it.replaceAll('open-sesame', '********') });
+    // Elements wait for Ink.
+    await import('../../../tui/terminal/mount.js');
+    await io.passes();
   }
   beforeEach(() => open());
   afterEach(() => {
@@ -40,6 +43,16 @@ describe('a terminal that was taken over', () => {
     expect(await shown(text('one'))).to.contain('one');
     expect(await shown(text('two'))).to.equal('\x1b[?2026h\x1b[1;1H\x1b[2Ktwo\x1b[?2026l');
     expect(await shown(text('two'))).to.equal('');
+  });
+
+  it('shows lines while Ink is not there, and no longer than that', async () => {
+    terminal.paint(['first', 'lines']);
+    await io.passes(40);
+    expect(io.take()).to.match(/first.*lines/);
+    expect(await shown(text('one'))).to.contain('one');
+    terminal.paint(['late', 'lines']);
+    await io.passes(40);
+    expect(io.take()).to.equal('');
   });
 
   it('lays out the newest of many only', async () => {

@@ -1,31 +1,33 @@
-/** The whole of what is seen, from the state alone. */
-import { Box } from 'ink';
+/** A state as it is seen: the whole of the screen as lines, from the state alone. */
 import { footer } from './chrome/footer.js';
 import { header } from './chrome/header.js';
 import { messageLine } from './chrome/message.js';
 import { tabs } from './chrome/tabs.js';
 import { withLayers } from './layers/layers.js';
-import { Lines } from './parts/lines.js';
+import { painted } from './parts/roles.js';
 import { cut, strip, type Strip } from './parts/strip.js';
 import { screen } from './screens/screen.js';
 import { isTooSmall, LEAST } from './state/rows.js';
 import type { State } from './state/state.js';
 
-export function App({ state }: { state: State }) {
-  const { size, look } = state;
-  if (isTooSmall(state)) return <Lines of={tooSmall(state)} look={look} />;
-  const area = { columns: size.columns, rows: size.rows - CHROME_ROWS };
-  return (
-    <Box flexDirection="column" width={size.columns} height={size.rows}>
-      <Lines of={[header(state), tabs(state)]} look={look} />
-      <Lines of={withLayers(state, screen(state, area), area)} look={look} />
-      <Lines of={[messageLine(state), footer(state)]} look={look} />
-    </Box>
-  );
-}
-
 /** Header and tabs above, message and footer below. */
 const CHROME_ROWS = 4;
+
+/** As the terminal is to have them, top to bottom. */
+export const linesOf = (state: State): string[] => strips(state).map((line) => painted(line, state.look));
+
+function strips(state: State): readonly Strip[] {
+  const { size } = state;
+  if (isTooSmall(state)) return tooSmall(state);
+  const area = { columns: size.columns, rows: size.rows - CHROME_ROWS };
+  return [
+    header(state),
+    tabs(state),
+    ...withLayers(state, screen(state, area), area),
+    messageLine(state),
+    footer(state),
+  ];
+}
 
 function tooSmall({ size }: State): Strip[] {
   const words = `llmp needs ${LEAST.columns}x${LEAST.rows}, this is ${size.columns}x${size.rows}`;

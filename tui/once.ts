@@ -1,0 +1,70 @@
+/** `llmp tui --once`: one frame, for whoever reads no more than that. */
+import { stripVTControlCharacters } from 'node:util';
+import { EXIT } from '../cli/failure.js';
+import { Runner } from './effects/runner.js';
+import { firstState, lookOf, type TuiOptions } from './first-state.js';
+import { linesOf } from './lines.js';
+import type { State } from './state/state.js';
+import { Store } from './store.js';
+import { capabilitiesOf } from './terminal/capabilities.js';
+import { fitLine } from './terminal/fit.js';
+import type { TerminalIo } from './terminal/io.js';
+
+const WITHIN_MS = 10_000;
+
+/** One frame of it, as soon as all that it shows was answered. @returns exit 6 when nothing was. */
+export async function printOnce(io: TerminalIo, options: TuiOptions): Promise<number> {
+  const { env, stdout } = io;
+  const capabilities = capabilitiesOf(io);
+  const size = {
+    columns: stdout.columns ?? (Number(env.COLUMNS) || 80),
+    rows: stdout.rows ?? (Number(env.LINES) || 24),
+  };
+  const look = { ...lookOf(capabilities), ...(!stdout.isTTY && { hasColor: false }) };
+  const state = await settled(options, firstState(options, look, size));
+  const lines = linesOf(state).map((line) => fitLine(line, size.columns, capabilities.isUtf8).trimEnd());
+  const text = `${lines.join('\n')}\n`;
+  stdout.write(stdout.isTTY ? text : stripVTControlCharacters(text));
+  return state.connection.answeredMs === null ? EXIT.unreachable : EXIT.done;
+}
+
+/** The state when everything was answered that was asked at first, or after that long. */
+async function settled({ connected, connect, contexts }: TuiOptions, state: State): Promise<State> {
+  return new Promise((resolve) => {
+    const asked = new Set<string>();
+    const end = () => {
+      clearTimeout(timer);
+      runner.end();
+      resolve(store.state);
+    };
+    const timer = setTimeout(end, WITHIN_MS);
+    const nothing = () => undefined;
+    const terminal = { copy: () => false, suspend: nothing, repaint: nothing };
+    const runner: Runner = new Runner(
+      {
+        act(action) {
+          store.act(action);
+          if (action.on === 'answered' || action.on === 'failed') asked.delete(JSON.stringify(action.question));
+          if (asked.size === 0) end();
+        },
+        connect,
+        contexts,
+        terminal,
+        quit: end,
+      },
+      connected,
+    );
+    const store: Store = new Store({
+      state,
+      now: Date.now,
+      run(effect) {
+        // One look is enough: nothing is followed, and nothing asked again.
+        if (effect.do !== 'ask') return;
+        asked.add(JSON.stringify(effect.question));
+        runner.run(effect);
+      },
+      changed: nothing,
+    });
+    store.act({ on: 'began' });
+  });
+}
