@@ -20,7 +20,7 @@ const SETTINGS = ['llmp.env(5)'];
 export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   daemon: {
     description: [
-      'Runs the proxy until it is told to end, and logs to standard output, a line of JSON each. Settings come from the environment, from the file of `--env-file`, or from systemd credentials, in this order.',
+      'Runs the proxy until it is told to end, and logs to standard output, a line each (`LOG_FORMAT`). Settings come from the environment, from the file of `--env-file`, or from systemd credentials, in this order.',
       'It listens on `LISTEN_ADDR`. `/v1` is for clients, `/manage` for the operator; `/live` and `/ready` say whether it runs, and whether it can serve.',
     ],
     sections: [
@@ -36,6 +36,42 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
               ],
             ],
           },
+        ],
+      ],
+      [
+        'SYSTEMD',
+        [
+          'The package has `llmp.service`, `llmp@.service` for several instances (`llmp@1` with /etc/llmp/llmp-1.env and folders of its own), and what makes their user and folders, in config/systemd. They start with `/etc/llmp/llmp.env`, which the group llmp may read, and the management token in `/etc/llmp/credentials/management-token`, which root alone may. `ENCRYPTION_KEY`, `ENCRYPTION_KEY_PREVIOUS`, `DATABASE_URL` and `REDIS_PASSWORD` may be credentials too: `/etc/credstore/llmp.encryption-key`, `llmp.database-url` and so on. What stands in the file of settings comes before a credential.',
+          {
+            entries: [
+              [
+                'up',
+                'once it listens and is ready; it also counts as up while migrations wait for an operator, or when a database that it cannot reach has not come for 20 seconds. `systemctl status` then says what is missing, as `/ready` does, and it serves as soon as that comes. Migrations at the start may take their time.',
+              ],
+              [
+                'status line',
+                'what it lacks or does without, requests a second over the last minute, requests in flight, active tokens; five seconds old at most.',
+              ],
+              [
+                'reload',
+                'looks at the settings first: what is wrong with them makes `systemctl reload` fail and changes nothing. Credentials are as they were at the start.',
+              ],
+              [
+                'watchdog',
+                'is content as long as the event loop turns, whatever the database does; a process that stands still for `WatchdogSec=` (60 s) is ended and started again.',
+              ],
+              [
+                'stop',
+                'may take `SHUTDOWN_DELAY` and `SHUTDOWN_GRACE` and half a minute for what is then to be written, whatever `TimeoutStopSec=` says.',
+              ],
+              ['wrong settings', 'exit status 78, after which it is not started again.'],
+              [
+                'ports below 1024',
+                'need `AmbientCapabilities=CAP_NET_BIND_SERVICE`, `CapabilityBoundingSet=CAP_NET_BIND_SERVICE` and `PrivateUsers=no` in `systemctl edit llmp`.',
+              ],
+            ],
+          },
+          'In the journal each record is a line with its priority (`journalctl -u llmp -p warning`), and without a time of its own.',
         ],
       ],
       [
@@ -56,7 +92,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     ],
     exitStatus:
       '0 after SIGTERM or SIGINT; 69 when an address is in use; 70 for a defect; 77 when a file may not be read or written; 78 when the settings are wrong or another daemon has the database; 130 or 143 at the second signal.',
-    seeAlso: [...SETTINGS, 'systemd.exec(5)'],
+    seeAlso: [...SETTINGS, 'systemctl(1)', 'systemd.exec(5)'],
   },
   dispatcher: {
     description: [
@@ -73,6 +109,12 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
               ['SIGTERM, SIGINT', 'Ends it: what is on its way has `SHUTDOWN_GRACE`, the rest is left to others.'],
             ],
           },
+        ],
+      ],
+      [
+        'SYSTEMD',
+        [
+          '`llmp-dispatcher.service` runs it as a user of its own, who may read `/etc/llmp/llmp.env` and nothing that the daemon keeps. `DISPATCHER_API_KEY` and `REDIS_PASSWORD` may be credentials: `/etc/credstore/llmp.dispatcher-api-key` and `llmp.redis-password`. It is up once it reads the stream, or when Redis has not come for 20 seconds; a back end that fails shows in the status line and stops nothing. Of everything else see llmp-daemon(8).',
         ],
       ],
     ],
