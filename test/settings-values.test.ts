@@ -287,6 +287,7 @@ const tables: Record<string, Table> = {
     refused: ['', '/', 'metrics', '/metrics/', '//metrics', '/a//b', '/../v1', '/a/..', '/.', '/m%65', '/m?x', '/m x'],
   },
   'paths of pages': {
+    row: 'P12',
     name: 'ADMIN_UI_PATH',
     key: 'adminUiPath',
     accepted: { '/admin/': '/admin/', '/ops/admin': '/ops/admin/' },

@@ -65,7 +65,23 @@ export async function refusedBecause(asking: () => Promise<unknown>): Promise<st
   }
 }
 
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith('.') ? '' : '.');
+/** Fields as the pages call them. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  duration_minutes: 'how long it is valid, in minutes,',
+  max_requests: 'the most requests',
+  api_key: 'the upstream key',
+  used_over: 'the share used',
+  url: 'the path',
+  q: 'what is looked for',
+  'X-Audit-Reason': 'the reason',
+};
+
+function sentence(text: string): string {
+  const words = text.replace(/^[\w-]+(?= must be )/, (name) =>
+    Object.hasOwn(IN_WORDS, name) ? (IN_WORDS[name] ?? name) : name,
+  );
+  return `${words.charAt(0).toUpperCase()}${words.slice(1).replace(/\.$/, '')}.`;
+}
 
 // What one page of the API can hold; who has more projects sees the rest of them by their ids.
 const MOST_NAMED = '1000';

@@ -18,6 +18,7 @@ export const SECTIONS: Readonly<Record<string, number>> = {
   M: 18,
   N: 10,
   O: 8,
+  P: 18,
   Q: 11,
   R: 12,
   S: 12,

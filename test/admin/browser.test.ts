@@ -1,0 +1,397 @@
+/** The Admin UI in a real browser. */
+import { createServer, type Server } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import type axe from 'axe-core';
+import { expect } from 'chai';
+import type { Browser, Page } from 'playwright-core';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { needsBrowser, openWindow, startBrowser, type Window } from '../support/browser.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { auditOf, lastAuditOf, storedIn } from '../support/management.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const EVIL = `<img src=x onerror="document.title='hit'"><script>document.title='hit'</script>javascript:`;
+
+describe('the Admin UI in a browser', function () {
+  this.timeout(120_000);
+  let browser: Browser;
+  let daemon: TestDaemon;
+  let window: Window;
+  let page: Page;
+
+  before(async function () {
+    needsBrowser(this);
+    browser = await startBrowser();
+  });
+  after(() => (browser as Browser | undefined)?.close());
+
+  beforeEach(async () => {
+    daemon = await startDaemon({ env: { HTTP_CACHE_ENABLED: 'true' } });
+  });
+  afterEach(async () => {
+    await window.context.close();
+    await daemon.stop();
+  });
+
+  const base = () => `${daemon.managementUrl}/admin/`;
+
+  async function open(options: Parameters<typeof openWindow>[1] = {}): Promise<void> {
+    window = await openWindow(browser, options);
+    page = window.page;
+  }
+
+  async function logIn(): Promise<void> {
+    await page.goto(base());
+    await page.getByLabel('Management token').fill(MANAGEMENT_TOKEN);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  }
+
+  const click = (role: 'link' | 'button', name: string) => page.getByRole(role, { name, exact: true }).click();
+  const goTo = (section: string) =>
+    page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: section }).click();
+  const heading = (name: string) => page.getByRole('heading', { name, exact: true, level: 1 }).waitFor();
+
+  for (const javaScriptEnabled of [true, false]) {
+    it(`goes the whole way ${javaScriptEnabled ? 'with' : 'without'} JavaScript`, async () => {
+      await open({ javaScriptEnabled });
+      await logIn();
+
+      await click('link', 'Create a project');
+      await page.getByLabel('Name').fill('web');
+      await page.getByLabel('Upstream key').fill('upstream-key-of-the-test');
+      await click('button', 'Create project');
+      await heading('web');
+
+      await click('link', 'New token');
+      await page.getByLabel('Name').fill('ci');
+      await page.getByLabel('Requests at most').fill('50');
+      await click('button', 'Issue token');
+      await heading('Token issued');
+      const secret = (await page.getByLabel('Secret of the token').textContent()) ?? '';
+      expect(secret).to.match(/^sk-wt-[0-9A-Za-z]{49}$/);
+      await page.reload();
+      await heading('Its secret was shown');
+      await click('link', 'To the token');
+      await heading('ci');
+
+      await click('link', 'Revoke…');
+      // On top of the page where scripts run, else a page of its own.
+      if (javaScriptEnabled) await page.getByRole('dialog', { name: 'Revoke ci?' }).waitFor();
+      else await heading('Revoke ci?');
+      await page.getByLabel('Reason').fill('leaked');
+      await click('button', 'Revoke');
+      await page.getByText('Revoked. It is refused from the next request on').waitFor();
+      expect((await daemon.call(secret)).status).to.equal(401);
+      expect(await lastAuditOf(daemon)).to.include({ action: 'token.revoke', actor: 'admin', reason: 'leaked' });
+
+      await click('link', 'Reactivate…');
+      await click('button', 'Reactivate');
+      await page.getByText('Reactivated.').waitFor();
+
+      await goTo('Tokens');
+      await page.getByLabel('State').selectOption('active');
+      await click('button', 'Filter');
+      await page.getByRole('table', { name: 'Tokens' }).getByRole('link', { name: 'ci' }).waitFor();
+      expect(page.url()).to.include('state=active');
+
+      await goTo('Cache');
+      await page.getByRole('button', { name: 'Count…' }).last().click();
+      await heading('Purge 0 answers?');
+      await click('button', 'Purge');
+      await page.getByText('0 answers purged.').waitFor();
+
+      await goTo('Audit');
+      await page.getByRole('link', { name: 'token.revoke' }).click();
+      await page.getByText('leaked').waitFor();
+
+      await click('button', 'Log out');
+      await page.getByText('You are logged out.').waitFor();
+      const actions = (await auditOf(daemon)).map(({ action }) => action);
+      expect(actions.at(0)).to.equal('admin.login');
+      expect(actions.at(-1)).to.equal('admin.logout');
+      expect(window.complaints).to.deep.equal([]);
+    });
+  }
+
+  it('P18 P05 shows neither a secret nor a page on going back: not after the next page, not after the log-out', async () => {
+    const project = await daemon.createProject({ name: 'web' });
+    await open();
+    await logIn();
+    await page.goto(`${base()}tokens/new?project_id=${project.id}`);
+    await click('button', 'Issue token');
+    await heading('Token issued');
+    const secret = (await page.getByLabel('Secret of the token').textContent()) ?? '';
+    await click('link', 'I have stored it');
+    await page.getByRole('link', { name: 'Revoke…' }).waitFor();
+    await page.goBack();
+    await heading('Its secret was shown');
+    expect(await page.content()).not.to.include(secret);
+
+    await page.goto(`${base()}tokens`);
+    await click('button', 'Log out');
+    await page.getByText('You are logged out.').waitFor();
+    await page.goBack();
+    await page.getByLabel('Management token').waitFor();
+    expect(page.url()).to.include('/admin/login');
+    expect(await window.context.cookies()).to.deep.equal([]);
+  });
+
+  it('P05 P06 keeps a cookie that its own scripts do not see, and nothing else: P07 neither storage nor history has the token', async () => {
+    await open();
+    await logIn();
+    const [cookie, ...others] = await window.context.cookies();
+    expect(others).to.deep.equal([]);
+    expect(cookie).to.include({ httpOnly: true, secure: true, sameSite: 'Strict', path: '/admin/', expires: -1 });
+    const seen = await page.evaluate(
+      '[document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage), String(history.state), location.href].join()',
+    );
+    expect(seen).not.to.include(MANAGEMENT_TOKEN).and.not.to.include('llmp-admin');
+  });
+
+  it('says what is wrong with a wrong token, and nothing is in the field again', async () => {
+    await open();
+    await page.goto(`${base()}tokens?state=active`);
+    await page.getByLabel('Management token').fill('not-the-token');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('This is not the management token.').waitFor();
+    expect(await page.getByLabel('Management token').inputValue()).to.equal('');
+    await page.getByLabel('Management token').fill(MANAGEMENT_TOKEN);
+    await page.keyboard.press('Enter');
+    await heading('Tokens');
+    expect(page.url()).to.include('?state=active');
+  });
+
+  describe('visited by another site', () => {
+    let foreign: Server;
+    let foreignUrl: string;
+
+    beforeEach(async () => {
+      // Another port of this machine: the same site to the browser, and another origin; by another name, another site as well.
+      foreign = createServer((_req, res) => {
+        res.setHeader('content-type', 'text/html');
+        res.end(`<!doctype html><title>evil</title>
+          <iframe name="sink"></iframe>
+          <form method="post" action="${base()}projects/new"><input name="name" value="forged">
+          <input name="api_key" value="k"><button>Send</button></form>
+          <iframe id="framed" src="${base()}"></iframe>`);
+      });
+      await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve));
+      foreignUrl = `http://localhost:${(foreign.address() as AddressInfo).port}/`;
+    });
+    afterEach(() => {
+      foreign.close();
+      foreign.closeAllConnections();
+    });
+
+    it('P04 changes nothing by a form from there, by whichever name of the machine', async () => {
+      await open();
+      await logIn();
+      const before = await storedIn(daemon);
+      for (const url of [foreignUrl, foreignUrl.replace('localhost', '127.0.0.1')]) {
+        await page.goto(url);
+        await click('button', 'Send');
+        await heading('Not from here');
+      }
+      expect(await storedIn(daemon)).to.deep.equal(before);
+    });
+
+    it('P03 is shown in no frame', async () => {
+      await open();
+      await logIn();
+      await page.goto(foreignUrl);
+      await eventually('the browser says that it refused', () =>
+        window.complaints.some((text) => /frame-ancestors|X-Frame-Options|ERR_BLOCKED_BY_RESPONSE/i.test(text)),
+      );
+      const framed = page.frames().find((frame) => frame.url().startsWith(base()));
+      expect(await framed?.getByLabel('Management token').count()).to.not.equal(1);
+    });
+  });
+
+  it('P01 P02 runs no name, wherever it is shown, and no page breaks its policy', async () => {
+    const project = await daemon.createProject({ name: EVIL.slice(0, 100) });
+    const token = await daemon.createToken(project.id, { name: EVIL.slice(0, 100) });
+    await open();
+    await logIn();
+    const pages = [
+      '',
+      'tokens',
+      `tokens/${token.id}`,
+      `tokens/${token.id}/revoke`,
+      'projects',
+      `projects/${project.id}`,
+      'audit',
+      'tokens/new',
+      `cache/purge?what=project&project_id=${project.id}`,
+      `tokens?q=${encodeURIComponent(EVIL.slice(0, 90))}`,
+    ];
+    for (const to of pages) {
+      await page.goto(base() + to);
+      expect(await page.title(), to).to.match(/ · llmp$/);
+      expect(await page.locator('main img, main script').count(), to).to.equal(0);
+    }
+    // In a dialog too, and in what is put into a page later.
+    await page.goto(`${base()}tokens/${token.id}`);
+    await click('link', 'Revoke…');
+    await page.getByRole('dialog').getByRole('heading').waitFor();
+    expect(await page.locator('dialog img, dialog script').count()).to.equal(0);
+    expect(await page.title()).not.to.equal('hit');
+    expect(window.complaints).to.deep.equal([]);
+  });
+
+  describe('with scripts', () => {
+    let project: WireProject;
+
+    beforeEach(async () => {
+      project = await daemon.createProject({ name: 'web' });
+      await open();
+      await page.clock.install();
+    });
+
+    it('keeps a page up to date, unless it is paused', async () => {
+      const token = await daemon.createToken(project.id, { name: 'ci' });
+      await logIn();
+      await page.goto(`${base()}tokens`);
+      await page.getByText('● live').waitFor();
+      await daemon.manage('DELETE', `/manage/tokens/${token.id}`);
+      await page.clock.runFor(6_000);
+      await page.getByRole('table').getByText('revoked').waitFor();
+
+      await click('button', 'Pause');
+      await page.getByText('○ paused').waitFor();
+      await daemon.manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true });
+      await page.clock.runFor(60_000);
+      expect(await page.getByRole('table').getByText('revoked').count()).to.equal(1);
+      await click('button', 'Resume');
+      await page.getByRole('table').getByText('● active').waitFor();
+      expect(window.complaints).to.deep.equal([]);
+    });
+
+    it('says when no answer comes, and goes to the log-in when the session is over', async () => {
+      await logIn();
+      await page.getByText('● live').waitFor();
+      await window.context.setOffline(true);
+      await page.clock.runFor(6_000);
+      await page.getByText('▲ no answer since').waitFor();
+      await window.context.setOffline(false);
+      await page.clock.runFor(6_000);
+      await page.getByText('● live').waitFor();
+      daemon.clock.advance(31 * 60_000);
+      await page.clock.runFor(6_000);
+      await page.getByText('Your session has ended.').waitFor();
+    });
+
+    it('copies a secret', async () => {
+      await window.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: daemon.managementUrl });
+      await logIn();
+      await page.goto(`${base()}tokens/new`);
+      await click('button', 'Issue token');
+      await heading('Token issued');
+      await click('button', 'Copy');
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      const secret = await page.getByLabel('Secret of the token').textContent();
+      expect(await page.evaluate('navigator.clipboard.readText()')).to.equal(secret);
+    });
+
+    it('asks in a dialog that a key pressed too soon closes, and gives the focus back', async () => {
+      const token = await daemon.createToken(project.id, { name: 'ci' });
+      await logIn();
+      await page.goto(`${base()}tokens/${token.id}`);
+      for (const key of ['Enter', 'Escape']) {
+        await page.getByRole('link', { name: 'Revoke…' }).focus();
+        await page.keyboard.press('Enter');
+        await page.getByRole('dialog', { name: 'Revoke ci?' }).waitFor();
+        await page.keyboard.press(key);
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+        expect(await page.evaluate('document.activeElement.textContent')).to.equal('Revoke…');
+      }
+      expect((await daemon.token(token.id)).state).to.equal('active');
+      expect(window.complaints).to.deep.equal([]);
+    });
+  });
+
+  it('can be used by the keyboard alone', async () => {
+    await open();
+    await page.goto(base());
+    await page.keyboard.type(MANAGEMENT_TOKEN);
+    await page.keyboard.press('Enter');
+    await heading('Overview');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).to.equal('Skip to the content');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.id')).to.equal('main');
+    const reached: unknown[] = [];
+    await page.goto(`${base()}?span=24h`);
+    for (let i = 0; i < 8; i++) {
+      await page.keyboard.press('Tab');
+      reached.push(await page.evaluate('document.activeElement.textContent.trim()'));
+    }
+    expect(reached).to.deep.equal([
+      'Skip to the content',
+      'llmp',
+      'Overview',
+      'Tokens',
+      'Projects',
+      'Audit',
+      'Cache',
+      'Log out',
+    ]);
+  });
+
+  describe('at every width, light and dark', () => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      for (const width of [320, 768, 1280]) {
+        it(`${width} px, ${colorScheme}: nothing sticks out, and axe finds nothing wrong`, async () => {
+          const project = await daemon.createProject({ name: 'a-name-without-any-place-to-break-it-'.repeat(2) });
+          const token = await daemon.createToken(project.id, { name: 'W'.repeat(100), max_requests: 2147483647 });
+          await daemon.manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'x-audit-reason': 'x'.repeat(200) });
+          await open({ colorScheme, viewport: { width, height: 800 } });
+          await page.goto(base());
+          await expectFine(page, 'login');
+          await logIn();
+          const record = (await daemon.manage('GET', '/manage/audit?limit=1')).body as { id: string }[];
+          for (const to of [
+            '',
+            'tokens',
+            'tokens?q=nothing',
+            `tokens/${token.id}`,
+            `tokens/${token.id}/reactivate`,
+            `tokens/${token.id}/secret`,
+            'tokens/new',
+            'projects',
+            'projects/new',
+            `projects/${project.id}`,
+            'audit',
+            `audit/${record[0]!.id}`,
+            'cache',
+            'cache/purge?what=all',
+            'cache/purge?what=nothing',
+            'nothing',
+          ]) {
+            await page.goto(base() + to);
+            await expectFine(page, to);
+          }
+          await page.goto(`${base()}tokens/${token.id}`);
+          await click('link', 'Reactivate…');
+          await page.getByRole('dialog').waitFor();
+          await expectFine(page, 'a dialog');
+        });
+      }
+    }
+  });
+});
+
+/** Nothing needs to be scrolled sideways, and axe finds nothing that is serious. */
+async function expectFine(page: Page, what: string): Promise<void> {
+  const root = 'document.documentElement';
+  const [wide, narrow] = await page.evaluate<[number, number]>(`[${root}.scrollWidth, ${root}.clientWidth]`);
+  expect(wide, `${what}: wider than the window`).to.be.at.most(narrow);
+  // By the debugger, past the policy of the page.
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+  expect(told, what).to.deep.equal([]);
+}
