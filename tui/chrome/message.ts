@@ -5,7 +5,7 @@ import { bar } from '../parts/charts.js';
 import { edited } from '../parts/editing.js';
 import { clockTime, exact, rate, span } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
-import { between, fitted, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { between, cut, fitted, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_TOLD_MS } from '../state/connection.js';
 import { layer, type Message, type Prompt, type State } from '../state/state.js';
 
@@ -25,7 +25,7 @@ function said(state: State): Strip {
 }
 
 /** What the daemon says, or that it says nothing, and from when that is what is shown. */
-function banner({ connection, nowMs, place }: State): Strip | null {
+function banner({ connection, nowMs, place, size: { columns } }: State): Strip | null {
   const { is, failure, retryMs, answeredMs } = connection;
   const again = retryMs === null ? '' : ` · retry in ${span(retryMs - nowMs)}`;
   const age =
@@ -35,12 +35,9 @@ function banner({ connection, nowMs, place }: State): Strip | null {
   const why = failure?.message ?? '';
   switch (is) {
     case 'offline':
-      return strip(text(`! daemon unreachable: ${why || place.server}`, 'bad'), `${again}${age}`);
+      return told(text(`! ${why}`, 'bad'), `${again}${age}`, columns);
     case 'stale':
-      return strip(
-        text(`! the daemon refuses: ${failure?.status ?? ''} ${why}`.trimEnd(), 'warning'),
-        `${again}${age}`,
-      );
+      return told(text(`! the daemon refuses: ${failure?.status ?? ''} ${why}`, 'warning'), `${again}${age}`, columns);
     case 'denied':
       return strip(text('! the management token was refused', 'bad'), ` · ${keyOf('refresh')} asks again${age}`);
     case 'connecting':
@@ -49,6 +46,10 @@ function banner({ connection, nowMs, place }: State): Strip | null {
       return null;
   }
 }
+
+/** Where it is narrow the reason is cut, not what is known of the time. */
+const told = (why: Piece, times: string, columns: number): Strip =>
+  strip(cut([why], Math.max(24, columns - 2 - text(times).width)), times);
 
 function skew({ connection: { skewMs } }: State): Strip {
   if (skewMs === null || Math.abs(skewMs) < SKEW_TOLD_MS) return [];

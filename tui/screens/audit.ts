@@ -33,7 +33,7 @@ function columnsOf(state: State): Column<WireAuditRecord>[] {
   const words = parsed(state, state.audit.filter)?.words ?? [];
   return [
     { title: 'TIME', rank: 0, least: 19, show: ({ time }) => strip(dateTime(time)) },
-    { title: 'ACTION', rank: 0, least: 17, most: 22, show: ({ action }) => strip(action) },
+    { title: 'ACTION', rank: 0, least: 17, show: ({ action }) => strip(action) },
     {
       title: 'OUTCOME',
       rank: 1,
@@ -41,9 +41,9 @@ function columnsOf(state: State): Column<WireAuditRecord>[] {
       show: ({ outcome }) => strip(text(outcome, OUTCOMES[outcome])),
     },
     { title: 'ACTOR', rank: 2, least: 10, show: ({ actor }) => strip(actor) },
-    { title: 'ABOUT', rank: 3, least: 16, most: 24, show: (record) => about(state, record) },
+    { title: 'ABOUT', rank: 3, least: 18, most: 28, show: (record) => about(state, record) },
     { title: 'FROM', rank: 6, least: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
-    { title: 'REASON', rank: 4, least: 20, most: 80, show: ({ reason }) => withFound(reason ?? '', words) },
+    { title: 'REASON', rank: 4, least: 14, most: 80, show: ({ reason }) => withFound(reason ?? '', words) },
   ];
 }
 

@@ -54,7 +54,7 @@ export function overviewScreen(state: State, area: Area): Strip[] {
   ];
 }
 
-/** Below each other, exactly as many rows as there are: those with room for more grow, the first ones first. */
+/** Below each other, exactly as many rows as there are. */
 function stacked(parts: readonly Part[], area: Area): Strip[] {
   const needed = parts.reduce((sum, { least }) => sum + least + EDGES, 0);
   if (needed > area.rows && parts.length > 1) {
@@ -64,15 +64,29 @@ function stacked(parts: readonly Part[], area: Area): Strip[] {
       area,
     );
   }
-  let room = Math.max(0, area.rows - needed);
-  return parts.flatMap(({ title, least, most, lines }, at) => {
-    // What is left over at the end goes to the last one, empty or not.
-    const more = at === parts.length - 1 ? room : Math.min(room, most - least);
-    room -= more;
-    const rows = least + more;
+  const grown = shared(parts, Math.max(0, area.rows - needed));
+  return parts.flatMap(({ title, lines }, at) => {
+    const rows = grown[at] ?? 0;
     const inside = lines(area.columns - 4, rows).map((line) => indent(line));
     return framed(inside, area.columns, Math.min(area.rows, rows + EDGES), { title: strip(text(title, 'title')) });
   });
+}
+
+/** Rows for each: what is left over goes to all in turn, and what none can use to the last one. */
+function shared(parts: readonly Part[], left: number): number[] {
+  const rows = parts.map(({ least }) => least);
+  let room = left;
+  for (let at = 0, idle = 0; room > 0 && idle < parts.length; at = (at + 1) % parts.length) {
+    if ((rows[at] ?? 0) >= (parts[at]?.most ?? 0)) {
+      idle++;
+      continue;
+    }
+    rows[at] = (rows[at] ?? 0) + 1;
+    room--;
+    idle = 0;
+  }
+  rows[rows.length - 1] = (rows.at(-1) ?? 0) + room;
+  return rows;
 }
 
 const FACT_COLUMNS = 9;

@@ -64,11 +64,13 @@ describe('the message line', () => {
   });
 
   it('says why nobody answers, when it is tried again, and how old what is shown is', () => {
-    const { state } = scene().lose().wait(0);
+    const { state } = scene({ columns: 120 }).lose().wait(0);
     expect(message(state)).to.match(
-      /^ ! daemon unreachable: ECONNREFUSED 127\.0\.0\.1:8080 · retry in 1s · data from \d\d:03:11, 0s old/,
+      /^ ! cannot reach the daemon at llmp\.example:8443: ECONNREFUSED · retry in 1s · data from \d\d:03:11, 0s old/,
     );
-    expect(message(scene().lose().wait(38_000).state)).to.contain('38s old');
+    expect(message(scene({ columns: 72 }).lose().wait(38_000).state)).to.match(
+      /^ ! cannot reach the d.*… · retry in 0s · data from \d\d:03:11, 38s old/,
+    );
   });
 
   it('says how the refused management token can be tried again', () => {

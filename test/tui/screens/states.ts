@@ -52,7 +52,7 @@ const UNREACHABLE: Failure = {
   kind: 'unreachable',
   status: null,
   code: 'ECONNREFUSED',
-  message: 'ECONNREFUSED 127.0.0.1:8080',
+  message: 'cannot reach the daemon at llmp.example:8443: ECONNREFUSED',
   retryAfterMs: null,
 };
 
