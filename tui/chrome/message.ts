@@ -15,7 +15,7 @@ export function messageLine(state: State): Strip {
   const { columns } = state.size;
   const top = layer(state);
   if (top?.kind === 'prompt') return prompt(top, columns);
-  return between(strip(' ', said(state)), strip(traffic(state), ' '), columns);
+  return between(strip(' ', said(state)), traffic(state), columns);
 }
 
 function said(state: State): Strip {
@@ -82,12 +82,14 @@ function progress({ words, done, of }: NonNullable<State['progress']>): Strip {
 }
 
 function traffic({ overview: { status }, connection: { is }, size }: State): Strip {
-  if (!status || is === 'connecting' || is === 'offline') return [];
+  // The room is for what is wrong.
+  if (!status || is !== 'live') return [];
   const { per_second: perSecond, errors_per_second: errors } = status.requests;
   return strip(
     text('req ', 'faint'),
     `${rate(perSecond)}/s`,
     size.columns >= 64 && strip(text('  errors ', 'faint'), text(`${rate(errors)}/s`, errors > 0 ? 'bad' : 'plain')),
+    ' ',
   );
 }
 
