@@ -3,15 +3,15 @@ import { choiceLines } from '../parts/choice.js';
 import type { Area } from '../parts/list.js';
 import { isRole } from '../parts/roles.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
-import type { ContextChoice, State } from '../state/state.js';
+import type { ContextChoice } from '../state/state.js';
 import type { ContextShown } from '../state/exchange.js';
-import { wrapped } from './dialog.js';
+import { wrapped } from '../parts/wrapped.js';
 import type { Panel } from './panel.js';
 
 const COLUMNS = 66;
 const NAME_COLUMNS = 20;
 
-export function contextsPanel(_: State, { all, selected, failure }: ContextChoice, area: Area): Panel {
+export function contextsPanel({ all, selected, failure }: ContextChoice, area: Area): Panel {
   const columns = Math.min(COLUMNS, area.columns - 4);
   const title = strip(text('Contexts', 'title'));
   if (failure)

@@ -3,6 +3,7 @@ import { aligned } from '../parts/columns.js';
 import { edited } from '../parts/editing.js';
 import { exact } from '../parts/figures.js';
 import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { wrapped } from '../parts/wrapped.js';
 import { actionAt, cancelAt, shownFields } from '../state/dialog.js';
 import { warningOf } from '../state/forms.js';
 import type { Dialog, DialogItem, Field, State } from '../state/state.js';
@@ -119,14 +120,3 @@ function buttons(dialog: Dialog, room: number): Strip {
 
 const button = (label: string, hasFocus: boolean) =>
   hasFocus ? text(`[ ${label} ]`, 'selected') : text(`  ${label}  `);
-
-/** In lines at spaces; a longer word is left as it is, to be cut. */
-export function wrapped(words: string, columns: number): string[] {
-  const lines: string[] = [];
-  for (const word of words.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && text(`${last} ${word}`).width <= columns) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}

@@ -25,6 +25,6 @@ export function withLayers(state: State, below: Strip[], area: Area): Strip[] {
     case 'help':
       return above(below, helpPanel(state, top, area), area);
     case 'contexts':
-      return above(below, contextsPanel(state, top, area), area);
+      return above(below, contextsPanel(top, area), area);
   }
 }

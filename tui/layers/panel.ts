@@ -2,7 +2,7 @@
 import { type Framed, framed } from '../parts/frame.js';
 import { type Area } from '../parts/list.js';
 import { indent } from '../parts/columns.js';
-import { over, type Strip, text, widthOf } from '../parts/strip.js';
+import { over, type Strip, widthOf } from '../parts/strip.js';
 
 export interface Panel extends Framed {
   lines: readonly Strip[];
@@ -27,5 +27,3 @@ export function above(below: readonly Strip[], { lines, columns, ...frame }: Pan
 
 /** What is below is not what has the keys. */
 const quiet = (line: Strip): Strip => line.map((piece) => ({ ...piece, role: 'faint' }));
-
-export const rule = (columns: number) => text('─'.repeat(columns), 'faint');

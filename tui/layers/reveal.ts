@@ -7,7 +7,7 @@ import { count } from '../parts/figures.js';
 import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import type { Reveal, State } from '../state/state.js';
-import { wrapped } from './dialog.js';
+import { wrapped } from '../parts/wrapped.js';
 import type { Panel } from './panel.js';
 
 const COLUMNS = 66;

@@ -68,7 +68,7 @@ function place(window: Window<{ id: string }>, length: number): Strip {
 /** What stands in an empty list, a line below the titles. */
 export function saidInside(window: Window<{ id: string }>, lines: readonly (string | Strip)[], wait: string): Strip[] {
   const said = isHeardOf(window) ? lines : [wait];
-  return [[], ...said.map((line) => strip('   ', typeof line === 'string' ? line : line))];
+  return [[], ...said.map((line) => strip('   ', line))];
 }
 
 export const key = (words: string) => text(words, 'key');
