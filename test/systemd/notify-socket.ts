@@ -60,6 +60,13 @@ export class NotifySocket {
     return this.told.slice(from).flatMap(({ fields }) => fields[name] ?? []);
   }
 
+  /** The same, whole, without what only says how it does: that may come at any time. */
+  news(from: number): Told['fields'][] {
+    const isNews = (name: string) => name !== 'STATUS' && name !== 'WATCHDOG';
+    const all = this.told.slice(from).map(({ fields }) => fields);
+    return all.filter((fields) => Object.keys(fields).some(isNews));
+  }
+
   async hears(name: string, value: RegExp | string = /^/, from = 0): Promise<void> {
     const matches = (text: string) => (typeof value === 'string' ? text === value : value.test(text));
     await eventually(`${name}=${String(value)}`, () => this.all(name, from).some(matches), 30_000);

@@ -62,7 +62,7 @@ describe(`a daemon under systemd${WITHOUT_NOTIFY}`, function () {
     const before = systemd.told.length;
     process.child.kill('SIGTERM');
     await systemd.hears('STOPPING', '1');
-    expect(systemd.told[before]?.fields).to.deep.equal({
+    expect(systemd.news(before)[0]).to.deep.equal({
       STOPPING: '1',
       STATUS: 'stopping',
       EXTEND_TIMEOUT_USEC: String((60 + 30 + 30) * 1e6),
@@ -116,7 +116,7 @@ describe(`a daemon under systemd${WITHOUT_NOTIFY}`, function () {
       };
       hangUp();
       await systemd.hears('READY', '1', before);
-      const since = systemd.told.slice(before).map(({ fields }) => fields);
+      const since = systemd.news(before);
       expect(since[0]).to.have.property('RELOADING', '1');
       expect(since[0]?.MONOTONIC_USEC).to.match(/^\d+$/);
 
@@ -163,10 +163,11 @@ describe(`a daemon under systemd${WITHOUT_NOTIFY}`, function () {
     it('lives on while that stands still, and says that it does without', async () => {
       launch({ ...env, ...WATCHED });
       await systemd.hears('READY');
+      let before = systemd.told.length;
       server.freeze();
       try {
-        await systemd.hears('STATUS', /database/);
-        const before = systemd.told.length;
+        await systemd.hears('STATUS', /database/, before);
+        before = systemd.told.length;
         await eventually('it is heard of', () => systemd.all('WATCHDOG', before).length >= 20);
       } finally {
         server.resume();
