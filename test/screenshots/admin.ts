@@ -1,5 +1,5 @@
 /**
- * Pictures of the Admin UI as it is after a day of use. Without a folder: those that the README shows, beside this file. With one: every page, at
+ * Pictures of the Admin UI as it is after a day of use. Without a folder: those that the README shows. With one: every page, at
  * three widths, light and dark, for whoever changes the look of them.
  */
 import { mkdirSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { furnishedScene, type Scene } from '../admin/scene.js';
 import { openWindow, startBrowser } from '../support/browser.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 
-const HERE = join(import.meta.dirname, '../../../test/screenshots');
+const FOLDER = join(import.meta.dirname, '../../../docs/screenshots');
 
 interface Shot {
   name: string;
@@ -90,7 +90,7 @@ const [folder] = process.argv.slice(2);
 const wanted: Wanted =
   folder === undefined
     ? {
-        folder: HERE,
+        folder: FOLDER,
         widths: [1280],
         scale: 2,
         shots: SHOTS.filter(({ isInReadme }) => isInReadme),
