@@ -206,6 +206,9 @@ export class Terminal {
   async close(): Promise<void> {
     this.thaw();
     await this.#tmux('kill-server').catch(() => undefined);
+    // A test may have been permitted to see what is in them; nobody else is.
+    const records = Array.from({ length: this.#records }, (_, n) => join(this.#folder, `record-${n + 1}`));
+    await Promise.all(records.map((path) => rm(path, { force: true })));
   }
 
   async #ask(format: string): Promise<string> {

@@ -27,17 +27,27 @@ const BLIND = ['ctrl+c', 'ctrl+z', 'ctrl+l'];
 
 export function key(state: State, pressed: string): Step {
   if (isTooSmall(state) && !BLIND.includes(pressed)) return [state];
+  const step = pressedThere(state, pressed);
+  if (step) return step;
+  // A terminal sends escape and what is typed right behind it as that key with Alt.
+  const [, behind] = /^alt\+(.+)$/.exec(pressed) ?? [];
+  if (behind === undefined) return [state];
+  const [escaped, ...effects] = key(state, 'escape');
+  const [next, ...more] = key(escaped, behind);
+  return [next, ...effects, ...more];
+}
+
+/** @returns undefined for a key that means nothing there. */
+function pressedThere(state: State, pressed: string): Step | undefined {
   const top = layer(state);
   // Letters belong to the line that is being typed.
   const isTyped = top !== undefined && isText(pressed) && takesLetters(top);
   const binding = isTyped ? undefined : bindingsOn(spotOf(state)).find(({ keys }) => keys.includes(pressed));
   if (binding) return act(state, binding);
-  if (!top) return [state];
-  if (top.kind === 'dialog') {
-    const next = typed(top, pressed);
-    return next ? forms.changed(state, next) : [state];
-  }
-  return withLine(state, top, (line) => edited(line, pressed));
+  if (!top) return undefined;
+  if (top.kind !== 'dialog') return withLine(state, top, (line) => edited(line, pressed));
+  const next = typed(top, pressed);
+  return next && forms.changed(state, next);
 }
 
 const isText = (pressed: string) => pressed === 'space' || [...new Intl.Segmenter().segment(pressed)].length === 1;
@@ -50,10 +60,10 @@ function lineIn(top: Layer): Line | null {
   return top.kind === 'prompt' || top.kind === 'palette' ? top.line : null;
 }
 
-function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefined): Step {
+function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefined): Step | undefined {
   const before = lineIn(top);
   const line = before && edit(before);
-  if (!line) return [state];
+  if (!line) return undefined;
   switch (top.kind) {
     case 'prompt':
       return filtering.changed(state, { ...top, line });
@@ -62,7 +72,7 @@ function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefin
     case 'reveal':
       return [withLayer(state, { ...top, path: line, problem: null })];
     default:
-      return [state];
+      return undefined;
   }
 }
 
@@ -71,5 +81,5 @@ export function paste(state: State, text: string): Step {
   const top = layer(state);
   if (!top || isTooSmall(state)) return [state];
   if (top.kind === 'dialog') return forms.changed(state, pasted(top, text));
-  return withLine(state, top, (line) => inserted(line, text.replace(/[\r\n]+$/, '')));
+  return withLine(state, top, (line) => inserted(line, text.replace(/[\r\n]+$/, ''))) ?? [state];
 }

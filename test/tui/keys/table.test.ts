@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Spot } from '../../../tui/keys/binding.js';
 import { BINDINGS, bindingsOn } from '../../../tui/keys/press.js';
+import { Operator } from '../operator.js';
 
 const SPOTS = [...new Set(BINDINGS.flatMap(({ on }) => on))];
 const TYPED: readonly Spot[] = ['path', 'prompt', 'palette'];
@@ -67,5 +68,18 @@ describe('the table of keys', () => {
     const expected =
       'j k down up g G ctrl+d ctrl+u enter l escape h 1 2 3 4 5 6 tab / : ? s S space v ctrl+a * x a n u y p';
     expect(keys).to.include.members([...expected.split(' '), 'ctrl+r', 'ctrl+l', 'c', 'q', 'ctrl+c', 'ctrl+z']);
+  });
+});
+
+describe('escape, and a key right behind it, which a terminal sends as that key with Alt', () => {
+  it('mean the one and then the other', () => {
+    const it = new Operator().press('?', 'alt+q');
+    expect(it.state.layers).to.be.empty;
+    expect(it.effects.at(-1)).to.deep.equal({ do: 'quit', code: 0 });
+  });
+
+  it('stay one where that means something', () => {
+    const it = new Operator().press('/').types('one two').press('alt+b').types('x');
+    expect(it.state.layers).to.have.nested.property('[0].line.text', 'one xtwo');
   });
 });
