@@ -14,7 +14,7 @@ const grouped = new Intl.NumberFormat('en');
 export const exact = (value: number) => grouped.format(value);
 
 export function rate(perSecond: number): string {
-  return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
+  return perSecond >= 0.05 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
 }
 
 export function bytes(value: number): string {

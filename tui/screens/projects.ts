@@ -8,7 +8,7 @@ import { stateMark } from '../parts/state-mark.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
 import type { State } from '../state/state.js';
-import { waiting } from './tokens.js';
+import { arrow, waiting } from './tokens.js';
 
 export function projectsScreen(state: State, area: Area): Strip[] {
   const { window } = state.projects;
@@ -21,9 +21,8 @@ export function projectsScreen(state: State, area: Area): Strip[] {
 function columnsOf(state: State): Column<WireProject>[] {
   const { projects, nowMs: now } = state;
   const words = parsed(state, projects.filter)?.words ?? [];
-  const arrow = projects.isDescending ? '▾' : '▴';
   const titled = (title: string, order: State['projects']['order']) =>
-    projects.order === order ? `${title} ${arrow}` : title;
+    projects.order === order ? `${title} ${arrow(state, projects)}` : title;
   const ago = (timestamp: string | null) => strip(timestamp === null ? '' : relativeTime(timestamp, { now }));
   return [
     { title: 'ID', rank: 0, least: 8, show: ({ id }) => strip(text(shortId(id), 'faint')) },

@@ -64,10 +64,14 @@ function columnsOf(state: State): Column<WireToken>[] {
   return all.map(({ order, ...column }) =>
     order === tokens.order
       ? // By what it is sorted stays in sight.
-        { ...column, rank: Math.min(column.rank, 1.5), title: `${column.title} ${tokens.isDescending ? '▾' : '▴'}` }
+        { ...column, rank: Math.min(column.rank, 1.5), title: `${column.title} ${arrow(state, tokens)}` }
       : column,
   );
 }
+
+/** As the arrow that points up is the sign of a state too, ASCII has another one for it here. */
+export const arrow = ({ look }: State, { isDescending }: { isDescending: boolean }) =>
+  isDescending ? '▼' : look.ascii ? '^' : '▲';
 
 const DYING_MS = 3_600_000;
 const isDying = ({ state, expires_at }: WireToken, nowMs: number) =>

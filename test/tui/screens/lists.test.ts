@@ -11,7 +11,7 @@ const rowsOf = (state: State) => lines(state).filter((line) => /^│[> ].[· ✓
 describe('the list of tokens', () => {
   it('shows who, whose, in what state, until when, and how much it was used', () => {
     const { state } = scene({ columns: 120 });
-    expect(lines(state)[3]).to.match(/ID +NAME +PROJECT +STATE +EXPIRES ▴ +REQUESTS +HIT% +LAST USED/);
+    expect(lines(state)[3]).to.match(/ID +NAME +PROJECT +STATE +EXPIRES ▲ +REQUESTS +HIT% +LAST USED/);
     expect(lines(state)[4]).to.match(/^│> {2}3fa91c2e {2}ci-deploy +web +● active +in 12m +4,211\/5,000 +61 +6s ago/);
   });
 
@@ -62,8 +62,8 @@ describe('the list of tokens', () => {
   });
 
   it('shows the order at the column, and keeps that column where it is narrow', () => {
-    expect(lines(scene({ columns: 120 }).press('S').state)[3]).to.contain('EXPIRES ▾');
-    expect(lines(scene({ columns: 60 }).press('s', 's').state)[3]).to.contain('LAST USED ▾');
+    expect(lines(scene({ columns: 120 }).press('S').state)[3]).to.contain('EXPIRES ▼');
+    expect(lines(scene({ columns: 60 }).press('s', 's').state)[3]).to.contain('LAST USED ▼');
   });
 
   it('says … for rows that are not known yet', () => {
