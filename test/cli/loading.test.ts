@@ -74,6 +74,13 @@ describe('what a command loads', () => {
     }
   });
 
+  it('llmp daemon: nothing of the Admin UI, which is loaded when it is looked at', async () => {
+    const { packages, files } = await loadedBy('daemon --check');
+    expect(packages).to.include('express');
+    for (const name of ['react', 'react-dom', 'helmet']) expect(packages).not.to.include(name);
+    expect(files.filter((file) => file.startsWith('daemon/admin/'))).to.deep.equal(['daemon/admin/loading.js']);
+  });
+
   it('llmp usage and llmp audit list: no more than that', async () => {
     for (const args of ['usage', 'audit list']) expect((await loadedBy(args)).packages).to.deep.equal(['commander']);
   });
