@@ -103,7 +103,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
       await it.press(':');
       await it.type('reverse');
       await it.press('Enter');
-      await it.shows(/▾/);
+      await it.shows(/▼/);
     });
   });
 
