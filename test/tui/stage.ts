@@ -3,7 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireAuditRecord, WireProject, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { MAIN } from '../cli/processes.js';
-import { canaryEncryptionKey } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
 import { type DaemonProcess, launchDaemon } from '../support/process.js';
 import { freePort } from '../support/redis.js';
@@ -20,17 +19,18 @@ export class Stage {
 
   private constructor(
     private readonly port: number,
+    /** The file of its SQLite database. */
+    readonly database: string,
     private readonly env: Record<string, string>,
   ) {}
 
   /** A daemon with a project `web`, and the contexts `here`, `guarded` (protected), `shown` (read-only) and `wrong` (wrong token). */
   static async open(env: Record<string, string> = {}): Promise<Stage> {
     const port = await freePort();
-    const folder = temporaryFolder();
-    const stage = new Stage(port, {
+    const database = join(temporaryFolder(), 'llmp.db');
+    const stage = new Stage(port, database, {
       MANAGEMENT_TOKEN,
-      ENCRYPTION_KEY: canaryEncryptionKey(),
-      DATABASE_URL: `sqlite:${join(folder, 'llmp.db')}`,
+      DATABASE_URL: `sqlite:${database}`,
       LISTEN_ADDR: `127.0.0.1:${port}`,
       UPSTREAM_BASE_URL: 'http://127.0.0.1:9',
       ...env,
@@ -129,12 +129,16 @@ export class Stage {
   }
 
   async manage<T>(method: string, path: string, body?: unknown): Promise<T> {
+    return (await (await this.ask(path, method, body)).json()) as T;
+  }
+
+  async ask(path: string, method = 'GET', body?: unknown): Promise<Response> {
     const response = await fetch(this.server + path, {
       method,
       headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
+    return response;
   }
 }
