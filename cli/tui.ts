@@ -1,4 +1,5 @@
 /** `llmp tui`: the terminal UI. What runs is in tui/, loaded only here. */
+import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../config/kinds.js';
 import type { ContextShown } from '../tui/state/exchange.js';
 import type { TerminalIo } from '../tui/terminal/io.js';
@@ -36,6 +37,8 @@ export const tuiCommand = command({
   },
   async run(invocation) {
     const { shell, options, globals } = invocation;
+    // Frames are short-lived. V8 would rather let 48 MB of them gather than look more often at what is left of them.
+    setFlagsFromString('--semi-space-growth-factor=1');
     const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
     if (refreshMs < SHORTEST_REFRESH_MS)
       throw usage(`--refresh must be at least ${SHORTEST_REFRESH_MS / 1000} seconds`);
