@@ -187,15 +187,19 @@ export class SimulatedDaemon {
     }
   }
 
-  #found({ project_id: ids, state, q, sort = '-created_at' }: TokenQuery): WireToken[] {
+  #found({ project_id: ids, state, q, words, sort = '-created_at' }: TokenQuery): WireToken[] {
     const isIn = (given: string | undefined, value: string) =>
       given === undefined ||
       given.split(',').includes(value) ||
       (given.startsWith('!') && !given.slice(1).split(',').includes(value));
+    const holds = (it: WireToken, word: string) =>
+      (it.name ?? '').toLowerCase().includes(word.toLowerCase()) || it.id.startsWith(word);
+    // Quotes are of no matter here: no test has a word with a space in it.
+    const wanted = [...(q === undefined ? [] : [q]), ...(words?.split(' ') ?? [])];
     const fits = (it: WireToken) =>
       isIn(ids, it.project_id) &&
       isIn(state, it.state) &&
-      (q === undefined || (it.name ?? '').toLowerCase().includes(q.toLowerCase()) || it.id.startsWith(q));
+      wanted.every((word) => (word.startsWith('!') ? !holds(it, word.slice(1)) : holds(it, word)));
     const isReverse = sort.startsWith('-');
     const field = sort.replace('-', '') as 'expires_at' | 'created_at' | 'last_used_at' | 'request_count' | 'name';
     const byKey = (one: WireToken, other: WireToken) => {

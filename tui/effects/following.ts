@@ -29,6 +29,9 @@ export class Followed {
       if (wanted.has(key)) continue;
       running.abort();
       this.#running.delete(key);
+      // What came of it and was not told yet is of another filter, or of a screen that is not looked at.
+      const { of } = JSON.parse(key) as Stream;
+      this.#items = this.#items.filter((item) => item.of !== of);
     }
     for (const [key, stream] of wanted) {
       if (this.#running.has(key)) continue;
@@ -36,8 +39,9 @@ export class Followed {
       this.#running.set(key, controller);
       void this.#follow(stream, controller.signal).catch((error: unknown) => {
         // Asking again would not mend it, unless it is wanted anew.
+        if (controller.signal.aborted) return;
         this.#running.delete(key);
-        if (!controller.signal.aborted) this.#lost(stream.of, error);
+        this.#lost(stream.of, error);
       });
     }
   }
@@ -84,7 +88,7 @@ export class Followed {
       this.#timer = null;
       const streamed = this.#items;
       this.#items = [];
-      this.#options.act({ on: 'streamed', streamed });
+      if (streamed.length > 0) this.#options.act({ on: 'streamed', streamed });
     }, TOLD_EVERY_MS);
   }
 }

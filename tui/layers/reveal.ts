@@ -6,7 +6,7 @@ import { edited } from '../parts/editing.js';
 import { count } from '../parts/figures.js';
 import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
-import type { Reveal, State } from '../state/state.js';
+import { daemonNow, type Reveal, type State } from '../state/state.js';
 import { wrapped } from '../parts/wrapped.js';
 import type { Panel } from './panel.js';
 
@@ -29,7 +29,7 @@ export function revealPanel(state: State, reveal: Reveal, columns: number): Pane
 function about(state: State, { token }: Reveal): Strip {
   const project = projectName(state, token.project_id) ?? shortId(token.project_id);
   const most = token.max_requests === 0 ? 'any number of requests' : `${count(token.max_requests)} requests`;
-  const until = relativeTime(token.expires_at, { now: state.nowMs });
+  const until = relativeTime(token.expires_at, { now: daemonNow(state) });
   return strip(text(token.name ?? shortId(token.id), 'strong'), ` for ${project}, ${most}, expires ${until}`);
 }
 

@@ -10,7 +10,7 @@ import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
-import type { State } from '../state/state.js';
+import { daemonNow, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { waiting } from './tokens.js';
 
@@ -101,7 +101,7 @@ function healthPart(state: State, status: WireStatus): Part {
   };
 }
 
-function healthLines({ nowMs }: State, status: WireStatus): Strip[] {
+function healthLines(state: State, status: WireStatus): Strip[] {
   const { database, event_bus: bus, audit, upstream, cache, redis, missing, degraded } = status;
   const isReady = status.status === 'ready';
   const pending = database.pending_migrations.length;
@@ -110,7 +110,7 @@ function healthLines({ nowMs }: State, status: WireStatus): Strip[] {
   return [
     strip(
       isReady ? text('● ready', 'good') : text('✗ not ready', 'bad'),
-      `  llmp ${status.version}, up ${span(nowMs - Date.parse(status.started_at))}`,
+      `  llmp ${status.version}, up ${span(daemonNow(state) - Date.parse(status.started_at))}`,
       text(`  ${status.instance}`, 'faint'),
     ),
     ...missing.map((it) => strip(text(`! missing: ${it}`, 'bad'))),
@@ -212,7 +212,9 @@ function trafficPart({ overview: { traffic } }: State, { requests }: WireStatus)
   };
 }
 
-function hoursPart({ overview: { usage }, nowMs }: State): Part {
+function hoursPart(state: State): Part {
+  const { usage } = state.overview;
+  const nowMs = daemonNow(state);
   return {
     title: 'Last 24 hours',
     least: 4,
@@ -243,10 +245,10 @@ function dyingPart(state: State): Part {
 const SOON_MS = 3_600_000;
 
 function dyingLine(state: State, { id, name, project_id: projectId, expires_at: at, ...token }: WireToken): Strip {
-  const isSoon = Date.parse(at) - state.nowMs < SOON_MS;
+  const isSoon = Date.parse(at) - daemonNow(state) < SOON_MS;
   const project = projectName(state, projectId) ?? shortId(projectId);
   return strip(
-    fitted([text(relativeTime(at, { now: state.nowMs }), isSoon ? 'warning' : 'plain')], 8),
+    fitted([text(relativeTime(at, { now: daemonNow(state) }), isSoon ? 'warning' : 'plain')], 8),
     ' ',
     text(shortId(id), 'faint'),
     '  ',

@@ -7,7 +7,7 @@ import { type Area, key, listed, saidInside } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
-import type { State } from '../state/state.js';
+import { daemonNow, type State } from '../state/state.js';
 import { arrow, waiting } from './tokens.js';
 
 export function projectsScreen(state: State, area: Area): Strip[] {
@@ -19,7 +19,8 @@ export function projectsScreen(state: State, area: Area): Strip[] {
 }
 
 function columnsOf(state: State): Column<WireProject>[] {
-  const { projects, nowMs: now } = state;
+  const { projects } = state;
+  const now = daemonNow(state);
   const words = parsed(state, projects.filter)?.words ?? [];
   const titled = (title: string, order: State['projects']['order']) =>
     projects.order === order ? `${title} ${arrow(state, projects)}` : title;

@@ -11,7 +11,7 @@ import { stateMark } from '../parts/state-mark.js';
 import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changing.js';
 import { projectName } from '../state/projects.js';
-import type { State, TokenState } from '../state/state.js';
+import { daemonNow, type State, type TokenState } from '../state/state.js';
 import { lately, LINES_ABOVE_AUDIT } from '../state/token.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { waiting } from './tokens.js';
@@ -62,7 +62,7 @@ function standing(state: State, { isGone }: TokenState, token: WireToken, column
   const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 46));
   const share = most === 0 ? 0 : used / most;
   const role = share >= 1 ? 'bad' : share >= 0.9 ? 'warning' : 'good';
-  const expires = relativeTime(token.expires_at, { now: state.nowMs });
+  const expires = relativeTime(token.expires_at, { now: daemonNow(state) });
   return [
     strip(
       isGone ? text('✗ it is not there any more', 'bad') : stateMark(token.state),
@@ -109,7 +109,7 @@ function identity(state: State, token: WireToken): Strip[] {
   const time = (timestamp: string | null) =>
     timestamp === null
       ? strip(text('never', 'faint'))
-      : strip(dateTime(timestamp), text(`  ${relativeTime(timestamp, { now: state.nowMs })}`, 'faint'));
+      : strip(dateTime(timestamp), text(`  ${relativeTime(timestamp, { now: daemonNow(state) })}`, 'faint'));
   const project = projectName(state, token.project_id);
   return [
     fact('id', token.id, NAME_COLUMNS),
@@ -125,14 +125,14 @@ function identity(state: State, token: WireToken): Strip[] {
 function used(state: State, { usage }: TokenState, columns: number): Strip[] {
   const title = text('Last 24 hours  ', 'title');
   if (!usage) return [strip(title, text('…', 'faint')), ...Array.from({ length: CHART_ROWS + 1 }, () => [])];
-  const hours = hoursOf(usage, state.nowMs);
+  const hours = hoursOf(usage, daemonNow(state));
   return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
 }
 
-function records({ nowMs }: State, { audit }: TokenState): Strip[] {
+function records(state: State, { audit }: TokenState): Strip[] {
   if (!audit) return [strip(text('…', 'faint'))];
   if (audit.length === 0) return [strip(text('There are none.', 'faint'))];
-  return audit.map((record) => recordLine(record, nowMs));
+  return audit.map((record) => recordLine(record, daemonNow(state)));
 }
 
 function recordLine({ time, action, actor, outcome, client_ip: ip, reason }: WireAuditRecord, now: number): Strip {

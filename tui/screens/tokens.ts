@@ -9,7 +9,7 @@ import { stateMark } from '../parts/state-mark.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { parsed } from '../state/filtering.js';
 import { projectName } from '../state/projects.js';
-import type { State, TokenOrder } from '../state/state.js';
+import { daemonNow, type State, type TokenOrder } from '../state/state.js';
 
 export function tokensScreen(state: State, area: Area): Strip[] {
   const { tokens } = state;
@@ -33,7 +33,8 @@ function markOf({ tokens: { marks, rangeFrom, window } }: State, token: WireToke
 }
 
 function columnsOf(state: State): Column<WireToken>[] {
-  const { tokens, nowMs: now } = state;
+  const { tokens } = state;
+  const now = daemonNow(state);
   const words = parsed(state, tokens.filter)?.words ?? [];
   const ago = (timestamp: string | null) =>
     strip(text(relativeTime(timestamp, { now }), timestamp === null ? 'faint' : 'plain'));

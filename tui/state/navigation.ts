@@ -41,7 +41,9 @@ export function filterOf(state: State): string | undefined {
 
 export function promptForFilter(state: State): Step {
   const before = filterOf(state) ?? '';
-  return [above(state, { kind: 'prompt', line: lineOf(before), before, problem: null })];
+  // What is typed is a further word.
+  const line = lineOf(before === '' ? '' : `${before} `);
+  return [above(state, { kind: 'prompt', line, before, problem: null })];
 }
 
 export const palette = (state: State): Step => [above(state, { kind: 'palette', line: EMPTY_LINE, selected: 0 })];

@@ -139,7 +139,7 @@ describe('the filter', () => {
   });
 
   it('is what it was after escape', () => {
-    const operator = watching(tokens).press('/').types('ci').press('enter', '/').types('-two').passes(300);
+    const operator = watching(tokens).press('/').types('ci').press('enter', '/').types('two').passes(300);
     expect(operator.length).to.equal(1);
     expect(operator.press('escape').length).to.equal(2);
     expect(operator.state.tokens.filter).to.equal('ci');

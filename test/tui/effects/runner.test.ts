@@ -1,0 +1,254 @@
+/** What the terminal UI asks of a real daemon, and what it hears. */
+import { expect } from 'chai';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import type { WireProject } from '../../../daemon/api/contract.js';
+import { type Connected, Runner } from '../../../tui/effects/runner.js';
+import type { Action, Change, Effect } from '../../../tui/state/exchange.js';
+import { Hidden } from '../../../tui/state/hidden.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+
+describe('the effects of the terminal UI', () => {
+  let daemon: TestDaemon;
+  let project: WireProject;
+  let actions: Action[];
+  let runner: Runner;
+  /** Requests on their way, and the most there were at once. */
+  let asking: { urls: string[]; now: number; most: number; isAway: boolean; hold: Promise<void> | null };
+
+  const observed: typeof fetch = async (url, init) => {
+    asking.urls.push(`${init?.method ?? 'GET'} ${new URL(url).pathname}`);
+    asking.most = Math.max(asking.most, ++asking.now);
+    try {
+      await asking.hold;
+      if (asking.isAway) throw Object.assign(new TypeError('fetch failed'), { cause: { code: 'ECONNREFUSED' } });
+      return await fetch(url, init);
+    } finally {
+      asking.now--;
+    }
+  };
+  const connected = (name: string, isReadonly = false): Connected => ({
+    place: { server: name, context: name, color: null, isProtected: false, isReadonly, project: null },
+    client: { server: daemon.url, managementToken: MANAGEMENT_TOKEN, fetch: observed, timeoutMs: 10_000 },
+  });
+  function begin(first = connected('here')): void {
+    runner = new Runner(
+      {
+        act: (action) => actions.push(action),
+        connect: (context) =>
+          context === 'nowhere' ? Promise.reject(new Error('no such place')) : Promise.resolve(connected(context)),
+        contexts: () => Promise.resolve([]),
+        terminal: { copy: (text) => text.length < 100, suspend: () => undefined, repaint: () => undefined },
+        quit: () => undefined,
+      },
+      first,
+    );
+  }
+  /** The first action of that kind, once it is there. */
+  async function told<K extends Action['on']>(on: K): Promise<Extract<Action, { on: K }>> {
+    const found = () => actions.find((action): action is Extract<Action, { on: K }> => action.on === on);
+    await eventually(`it is told of ${on}`, () => found() !== undefined);
+    return found()!;
+  }
+  const run = (...effects: Effect[]) => {
+    for (const effect of effects) runner.run(effect);
+  };
+  /** Requests wait. @returns lets them go. */
+  function holds(): () => void {
+    let release: () => void = () => undefined;
+    asking.hold = new Promise((resolve) => (release = resolve));
+    return release;
+  }
+  const change = (what: Change, reason: string | null = null): Effect => ({ do: 'change', change: what, reason });
+  const tokens = async (count: number) => {
+    const all = [];
+    for (let n = 0; n < count; n++) all.push(await daemon.createToken(project.id, { name: `token ${n}` }));
+    return all.map(({ id, name }) => ({ id, name }));
+  };
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+    project = await daemon.createProject();
+    actions = [];
+    asking = { urls: [], now: 0, most: 0, isAway: false, hold: null };
+    begin();
+  });
+  afterEach(async () => {
+    runner.end();
+    await daemon.stop();
+  });
+
+  describe('a question', () => {
+    it('is not asked a second time while it is on its way', async () => {
+      run({ do: 'ask', question: { of: 'status' } }, { do: 'ask', question: { of: 'status' } });
+      await told('answered');
+      expect(asking.urls).to.deep.equal(['GET /manage/status']);
+      run({ do: 'ask', question: { of: 'status' } });
+      await eventually('it is asked again', () => asking.urls.length === 2);
+    });
+
+    it('that gets no answer says why', async () => {
+      asking.isAway = true;
+      run({ do: 'ask', question: { of: 'projects' } });
+      const { failure, question } = await told('failed');
+      expect(question).to.deep.equal({ of: 'projects' });
+      expect(failure).to.include({ kind: 'unreachable', status: null });
+      expect(failure.message).to.contain('ECONNREFUSED');
+    });
+
+    it('that is refused says what the daemon said', async () => {
+      run({ do: 'ask', question: { of: 'token', id: 'nobody' } });
+      expect((await told('failed')).failure).to.include({ kind: 'refused', status: 404, message: 'token not found' });
+    });
+
+    it('after every token of a filter goes through all pages', async () => {
+      await tokens(3);
+      run({ do: 'ask', question: { of: 'everyToken', query: { q: 'token' }, as: 'marks' } });
+      const { answer } = await told('answered');
+      expect(answer).to.have.length(3);
+    });
+
+    it('is told how far the clocks are apart', async () => {
+      run({ do: 'ask', question: { of: 'status' } });
+      expect((await told('heard')).skewMs).to.be.a('number');
+    });
+  });
+
+  describe('a change', () => {
+    it('of many tokens goes eight at a time, with its reason, and says which were changed', async () => {
+      const all = await tokens(20);
+      run(change({ what: 'revoke', tokens: all }, 'a leak'));
+      const { outcome } = await told('changed');
+      expect(outcome).to.deep.include({ done: 20, failures: [] });
+      expect(outcome.doneIds).to.have.members(all.map(({ id }) => id));
+      expect(asking.most).to.equal(8);
+      const answer = await daemon.manage('GET', '/manage/audit?action=token.revoke&limit=1');
+      expect(answer.body)
+        .to.have.length(1)
+        .and.to.have.nested.property('[0]')
+        .that.includes({ actor: 'tui', reason: 'a leak' });
+    });
+
+    it('of many tokens names those that it could not change, and changes the others', async () => {
+      const all = await tokens(3);
+      run(change({ what: 'revoke', tokens: [all[0]!, { id: 'nobody', name: 'gone' }, ...all.slice(1)] }));
+      const { outcome } = await told('changed');
+      expect(outcome.done).to.equal(3);
+      expect(outcome.failures.map(({ of, failure }) => [of.name, failure.status])).to.deep.equal([['gone', 404]]);
+    });
+
+    it('of many tokens ends when the operator stops it', async () => {
+      const all = await tokens(20);
+      const release = holds();
+      run(change({ what: 'revoke', tokens: all }));
+      await eventually('eight are on their way', () => asking.now === 8);
+      run({ do: 'stop' });
+      release();
+      const { outcome } = await told('changed');
+      expect(outcome.done).to.equal(8);
+      expect(asking.urls.filter((url) => url.startsWith('PATCH'))).to.have.length(8);
+    });
+
+    it('of many tokens leaves the rest when the daemon is away', async () => {
+      const all = await tokens(30);
+      asking.isAway = true;
+      run(change({ what: 'revoke', tokens: all }));
+      const { outcome } = await told('changed');
+      expect(outcome.done).to.equal(0);
+      expect(outcome.failures.length).to.be.within(1, 8);
+    });
+
+    it('of one token that is refused says so', async () => {
+      run(change({ what: 'reactivate', tokens: [{ id: 'nobody', name: null }] }));
+      expect((await told('refused')).failure.status).to.equal(404);
+    });
+
+    it('that makes a token tells its secret hidden', async () => {
+      run(change({ what: 'create-token', body: { project_id: project.id, name: 'new' } }));
+      const action = await told('changed');
+      const secret = action.outcome.created?.secret;
+      expect(secret?.reveal()).to.match(/^sk-wt-/);
+      expect(JSON.stringify(action) + inspect(action, { depth: 9 })).not.to.contain(secret?.reveal());
+    });
+
+    it('sends nothing where the context is read-only, whatever asks for it', async () => {
+      const [token] = await tokens(1);
+      begin(connected('shown', true));
+      run(change({ what: 'revoke', tokens: [token!] }));
+      expect((await told('refused')).failure.message).to.contain('read-only');
+      expect(asking.urls).to.be.empty;
+    });
+  });
+
+  describe('a stream', () => {
+    it('is followed until another is wanted', async () => {
+      run({ do: 'follow', streams: [{ of: 'audit', query: {} }] });
+      await told('stream');
+      const { id } = await daemon.createToken(project.id);
+      const { streamed } = await told('streamed');
+      expect(streamed[0]).to.have.nested.property('item.token_id', id);
+      run({ do: 'follow', streams: [{ of: 'audit', query: { action: 'token.revoke' } }] });
+      await eventually('the other is open', () => actions.filter(({ on }) => on === 'stream').length === 2);
+      actions = [];
+      await daemon.createToken(project.id);
+      await daemon.manage('DELETE', `/manage/tokens/${id}`);
+      const heard = (await told('streamed')).streamed.map(({ item }) => ('action' in item ? item.action : ''));
+      expect(heard).to.deep.equal(['token.revoke']);
+    });
+  });
+
+  describe('another context', () => {
+    it('is connected to, and what is on its way at the one before is not told any more', async () => {
+      const release = holds();
+      run({ do: 'ask', question: { of: 'status' } }, { do: 'connect', context: 'there' });
+      expect((await told('connected')).place.context).to.equal('there');
+      asking.hold = null;
+      release();
+      run({ do: 'ask', question: { of: 'projects' } });
+      await told('answered');
+      expect(actions.filter(({ on }) => on === 'answered' || on === 'failed')).to.have.length(1);
+    });
+
+    it('that cannot be had leaves everything as it was', async () => {
+      run({ do: 'connect', context: 'nowhere' });
+      expect((await told('notConnected')).context).to.equal('nowhere');
+      run({ do: 'ask', question: { of: 'status' } });
+      await told('answered');
+    });
+  });
+
+  describe('a secret', () => {
+    const secret = () => new Hidden(`sk-test-${'0'.repeat(20)}`);
+
+    it('is written into a new file that nobody else can read, and into no other', async () => {
+      const path = join(temporaryFolder(), 'token.txt');
+      run({ do: 'write', secret: secret(), path });
+      expect((await told('written')).path).to.equal(path);
+      expect(statSync(path).mode & 0o777).to.equal(0o600);
+      expect(readFileSync(path, 'utf8')).to.equal(`${secret().reveal()}\n`);
+      run({ do: 'write', secret: secret(), path });
+      expect(await told('notWritten')).to.deep.include({ path, why: 'it exists already' });
+    });
+
+    it('that is too long for a terminal is said not to be copied', () => {
+      run({ do: 'copy', text: secret(), what: 'The secret' });
+      run({ do: 'copy', text: 'x'.repeat(200), what: 'The ids' });
+      expect(actions).to.deep.equal([
+        { on: 'copied', what: 'The secret' },
+        { on: 'notCopied', what: 'The ids' },
+      ]);
+    });
+  });
+
+  it('waking for one thing is pending once', async () => {
+    run({ do: 'wake', name: 'filter', afterMs: 60_000 }, { do: 'wake', name: 'filter', afterMs: 1 });
+    run({ do: 'wake', name: 'second', afterMs: 1 });
+    await eventually('both are told', () => actions.length === 2);
+    expect(actions).to.have.deep.members([
+      { on: 'woke', name: 'filter' },
+      { on: 'woke', name: 'second' },
+    ]);
+  });
+});
