@@ -175,6 +175,15 @@ describe('a daemon that is told to stop', () => {
     expect(refused).to.have.property('code', 'ECONNREFUSED');
   });
 
+  it('is not held up by connections on which nothing was sent', async () => {
+    const silent = await RawClient.to(scene.daemon.url);
+    stop();
+    await delayPasses();
+    scene.daemon.clock.advance(2 * SECOND_MS);
+    await silent.closed;
+    await stopped;
+  });
+
   it('lets what is in flight finish, and stops right after', async () => {
     const { client, upstream } = await scene.midStream();
     stop();

@@ -75,16 +75,22 @@ export function cut(res: ServerResponse): void {
 
 // To look for idle connections costs a glance at each, in vain while all are busy.
 const LOOK_AGAIN_AFTER_MS = 100;
+// Browsers and clients with a pool open connections in advance. Who has said nothing for so long had nothing to say.
+const SILENT_MS = 1_000;
 
 /**
  * Keeps a server's connections to those it can have: when the last place is taken, the idle ones are closed, so that
- * whoever only holds connections keeps nobody out.
+ * whoever only holds connections keeps nobody out. Idle are those between two requests, and those without a word so far.
  */
 export function boundConnections(server: Server, most: number, clock: Clock): void {
-  const sockets = new Set<Socket>();
+  /** Each with when it came. */
+  const sockets = new Map<Socket, number>();
   const closeIdle = () => {
-    const idle = [...sockets].filter(isIdle);
-    for (const socket of idle) socket.destroy();
+    const cameBeforeMs = clock.monotonic() - SILENT_MS;
+    const idle = [...sockets].filter(
+      ([socket, cameAtMs]) => isIdle(socket) || isSilent(socket, cameAtMs < cameBeforeMs),
+    );
+    for (const [socket] of idle) socket.destroy();
     return idle.length;
   };
   let looksAgainAtMs = -Infinity;
@@ -96,7 +102,7 @@ export function boundConnections(server: Server, most: number, clock: Clock): vo
   server.maxConnections = most;
   server.on('connection', (socket: Socket) => {
     if (sockets.has(socket)) return; // Given back, by who looked at an upgrade.
-    sockets.add(socket);
+    sockets.set(socket, clock.monotonic());
     socket.once('close', () => sockets.delete(socket));
     if (sockets.size >= most) makeRoom();
   });
@@ -104,6 +110,9 @@ export function boundConnections(server: Server, most: number, clock: Clock): vo
   // Node's own takes an answer that has not all gone out for one that is over, and the rest of it is lost.
   server.closeIdleConnections = closeIdle;
 }
+
+/** Nothing came on it, for which Node has it as busy. */
+const isSilent = (socket: Socket, hadTime: boolean) => hadTime && socket.bytesRead === 0;
 
 /** Between two requests: Node sets a time-out behind an answer and takes it away with the next request's head. */
 const isIdle = (socket: Socket) => (socket.timeout ?? 0) > 0 && !isLingering(socket);
