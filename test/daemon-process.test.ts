@@ -159,13 +159,12 @@ describe('llmp daemon', function () {
     expect(stderr).to.equal('llmp: MANAGEMENT_TOKEN is required\n');
   });
 
-  it('--check warns of what has no effect, and of names that are no settings', async () => {
+  it('--check warns of names that are no settings', async () => {
     writeFileSync(join(dir, 'llmp.env'), 'LOGLEVEL=debug\n');
-    const env = { MANAGEMENT_TOKEN, ADMIN_UI_PATH: '/x/', LLMP_SERVR: 'x' };
+    const env = { MANAGEMENT_TOKEN, LLMP_SERVR: 'x' };
     const { code, stderr } = await run(env, '--check', '--env-file', 'llmp.env');
     expect(code).to.equal(0);
     expect(stderr.trim().split('\n')).to.deep.equal([
-      'warning: ADMIN_UI_PATH has no effect in this release',
       'warning: LLMP_SERVR in the environment is no setting; did you mean LLMP_SERVER?',
       'warning: LOGLEVEL in llmp.env is no setting; did you mean LOG_LEVEL?',
       'the configuration is good',

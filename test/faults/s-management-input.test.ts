@@ -102,7 +102,7 @@ describe('S: what the management API is sent', () => {
       'an id in an array': 'project_id[]=<other>',
       'an operator': 'project_id[ne]=<mine>',
       'a name in disguise': 'project_id=<mine>&%70roject_id=<other>',
-      'a list of ids': 'project_id=<mine>,<other>',
+      'a list with a gap': 'project_id=<mine>,',
       'no id': 'project_id=',
       'a name without a value': 'project_id',
       'a pattern that a NUL makes empty': 'q=%00',
