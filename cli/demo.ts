@@ -160,4 +160,9 @@ What there is now:
 
 ${program} token list
 ${program} status
+
+The same in full screen (? shows the keys), and in a browser, where the management token is what \`cat $MANAGEMENT_TOKEN_FILE\` prints:
+
+${program} tui
+${url}/admin/
 `;
