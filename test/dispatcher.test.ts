@@ -103,6 +103,10 @@ describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
     const sent = receiver.posts.flatMap(({ ids }) => ids);
     child.kill('SIGTERM');
     await eventually('it drains', () => printed.stdout.includes('draining'));
+    // A read that was begun before is ended a moment later.
+    await eventually('it reads no more', async () =>
+      (await redis.client.info('clients')).includes('blocked_clients:0'),
+    );
     await publish(redis.client, ['later']);
     answerNow();
     expect(await exit).to.equal(0);
