@@ -31,7 +31,7 @@ export class SchemaTooNew extends Error {
 interface AppliedRow {
   name: string;
   min_build: string;
-  applied_at: number | string;
+  applied_at: number;
 }
 
 /** What is migrated. */
@@ -63,7 +63,7 @@ export class Migrator {
     return {
       current: rows.at(-1)?.name ?? null,
       pending: MIGRATIONS.filter(({ name }) => !names.has(name)).map(({ name }) => name),
-      applied: rows.map((row) => ({ name: row.name, appliedAtMs: Number(row.applied_at) })),
+      applied: rows.map((row) => ({ name: row.name, appliedAtMs: row.applied_at })),
     };
   }
 

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { WireAuditRecord, WireProject, WireTokenCreated } from '../daemon/api/contract.js';
 import { canary } from './support/canaries.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from './support/database-servers.js';
-import type { TestDaemon } from './support/daemon.js';
+import type { TestAnswer, TestDaemon } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { Follower } from './support/follower.js';
 import { TestRedis, WITHOUT_REDIS } from './support/redis.js';
@@ -183,6 +183,33 @@ function behave(start: () => Promise<Several>): void {
     const unspent = () => several.daemons.some(({ daemon }) => daemon.admission.size.leasedUnits > 0);
     expect(unspent()).to.equal(true);
     await eventually('nobody holds any', () => !unspent());
+  });
+
+  it('go on beyond the first page of every list, whichever of them is asked for the next (finding A1)', async () => {
+    for (let n = 0; n < 3; n++) {
+      await one.createToken(project.id, { name: `page ${n}`, max_requests: 5 });
+      await one.createProject();
+    }
+    const fields = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'];
+    const orders = fields.flatMap((field) => [field, `-${field}`]);
+    const lists = [
+      ...orders.map((order) => `/manage/tokens?project_id=${project.id}&sort=${order}&limit=1`),
+      '/manage/projects?limit=1',
+      `/manage/audit?project_id=${project.id}&limit=1`,
+    ];
+    for (const list of lists) {
+      const whole = (await one.manage('GET', list.replace('limit=1', 'limit=1000'))).body as { id: string }[];
+      const walked: string[] = [];
+      let next: string | undefined = list;
+      while (next !== undefined && walked.length <= whole.length) {
+        const page: TestAnswer = await several.at(walked.length % 3).manage('GET', next);
+        expect(page.status, `${next}: ${JSON.stringify(page.body)}`).to.equal(200);
+        walked.push(...(page.body as { id: string }[]).map(({ id }) => id));
+        next = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1];
+      }
+      expect(walked.length, list).to.be.greaterThan(3);
+      expect(walked, list).to.deep.equal(whole.map(({ id }) => id));
+    }
   });
 
   it('tell followers of the audit log of each other’s records, and copy them to their own files', async () => {

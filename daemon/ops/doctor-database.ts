@@ -81,7 +81,7 @@ function probe({ driver, host, port, socket, user, database: name }: DatabaseSer
 
 async function* lookAtServer(url: string, database: Database): AsyncGenerator<Finding> {
   const beganMs = Date.now();
-  const [row] = await database.select<{ version: string; now: number | string }>(
+  const [row] = await database.select<{ version: string; now: number }>(
     `SELECT version() AS version, ${database.dialect.now('0')} AS now`,
   );
   const tookMs = Date.now() - beganMs;
@@ -95,7 +95,7 @@ async function* lookAtServer(url: string, database: Database): AsyncGenerator<Fi
       'Add ?sslmode=verify-full to DATABASE_URL',
     );
   }
-  yield clockFinding('database', Number(row?.now), [beganMs, Date.now()]);
+  yield clockFinding('database', row?.now ?? NaN, [beganMs, Date.now()]);
 }
 
 /** `PostgreSQL 15.8 (Debian…) on x86_64…`, `10.11.6-MariaDB-0+deb12u1` or `8.0.39`. */

@@ -185,6 +185,44 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     });
   });
 
+  describe('numbers', () => {
+    it('of every kind come as numbers, up to the largest that JavaScript keeps exactly (finding A1)', async () => {
+      await aToken({ maxRequests: Number.MAX_SAFE_INTEGER });
+      const largest = `CAST(${Number.MAX_SAFE_INTEGER} AS ${database.dialect.name === 'mysql' ? 'SIGNED' : 'BIGINT'})`;
+      const [read] = await database.select<Record<string, unknown>>(
+        `SELECT MAX(max_requests) AS most, MAX(created_at) AS stored, COUNT(*) > 0 AS there, COUNT(*) * 0 AS counted,
+                SUM(created_at) * 0 + 7 AS summed, ${largest} AS largest, -${largest} AS smallest FROM tokens`,
+      );
+      const { there, ...numbers } = read ?? {};
+      expect(numbers).to.deep.equal({
+        most: Number.MAX_SAFE_INTEGER,
+        stored: NOW,
+        counted: 0,
+        summed: 7,
+        largest: Number.MAX_SAFE_INTEGER,
+        smallest: -Number.MAX_SAFE_INTEGER,
+      });
+      expect(Boolean(there)).to.equal(true);
+    });
+
+    it('that JavaScript would round are refused, and the database answers on', async function () {
+      if (database.dialect.name === 'sqlite') this.skip(); // Its driver rounds.
+      const integer = database.dialect.name === 'mysql' ? 'SIGNED' : 'BIGINT';
+      for (const tooLarge of [
+        `CAST(9007199254740993 AS ${integer})`,
+        'CAST(9007199254740993 AS DECIMAL(30))',
+        'SUM(n)',
+      ]) {
+        const rows = `(SELECT CAST(9007199254740991 AS ${integer}) AS n UNION ALL SELECT 2 UNION ALL SELECT 3) numbers`;
+        const failure = await failureOf(database.select(`SELECT ${tooLarge} AS n FROM ${rows}`));
+        expect(failure, tooLarge).to.be.instanceOf(StoreUnavailable);
+        expect((failure as Error).message).to.match(/^the database holds the number 90071992547409\d\d, which is too/);
+        const answers = Array.from({ length: 6 }, () => database.select<{ n: number }>('SELECT 1 AS n'));
+        expect((await Promise.all(answers)).flat()).to.deep.equal(Array(6).fill({ n: 1 }));
+      }
+    });
+  });
+
   describe('a list of tokens', () => {
     let projectId: string;
     const names = ['alpha', 'Beta', 'alphabet', 'gamma', 'ALPHA 2', '100%_x'];

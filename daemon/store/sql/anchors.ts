@@ -4,10 +4,10 @@ import type { Anchor, AnchorStore } from '../audit-file/chain.js';
 import type { Database, Reader } from './database.js';
 
 interface AnchorRow {
-  line: number | string;
+  line: number;
   head: string;
-  seq: number | string | null;
-  anchored_at: number | string;
+  seq: number | null;
+  anchored_at: number;
 }
 
 /** What a chain is called in the database. One that machines share has files of each of them, at the same paths. */
@@ -61,8 +61,8 @@ export class SqlAnchors implements AnchorStore {
 }
 
 const anchorOf = (row: AnchorRow): Anchor => ({
-  line: Number(row.line),
+  line: row.line,
   head: row.head,
-  seq: row.seq === null ? null : Number(row.seq),
-  atMs: Number(row.anchored_at),
+  seq: row.seq,
+  atMs: row.anchored_at,
 });

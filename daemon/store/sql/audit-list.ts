@@ -52,7 +52,7 @@ async function listChanges(on: Reader, filter: AuditFilter, most: number, after:
   const rows = await (isSearched ? found(on, filter, most, behind) : inOrder(on, filter, most, behind));
   return rows.map((row) => ({
     record: recordOf(row),
-    position: { value: Number(row.recorded_at), id: `c${String(row.seq).padStart(DIGITS, '0')}` },
+    position: { value: row.recorded_at, id: `c${String(row.seq).padStart(DIGITS, '0')}` },
   }));
 }
 

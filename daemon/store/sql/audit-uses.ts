@@ -8,17 +8,17 @@ import type { Bind, Reader } from './database.js';
 
 interface UseRow {
   id: string;
-  hour_ms: number | string;
+  hour_ms: number;
   token_id: string;
   project_id: string;
   outcome: Outcome;
   code: string;
   model: string;
-  requests: number | string;
-  hits: number | string;
-  prompt_tokens: number | string;
-  completion_tokens: number | string;
-  with_tokens: number | string;
+  requests: number;
+  hits: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  with_tokens: number;
   obfuscated: string | null;
 }
 
@@ -38,7 +38,7 @@ export async function listUses(
     `SELECT ${COLUMNS} FROM usage_hourly u ${where} ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`,
     bind,
   );
-  return rows.map((row) => ({ record: recordOf(row), position: { value: Number(row.hour_ms), id: `u${row.id}` } }));
+  return rows.map((row) => ({ record: recordOf(row), position: { value: row.hour_ms, id: `u${row.id}` } }));
 }
 
 export async function useById(on: Reader, id: string): Promise<AuditRecord | null> {
@@ -74,10 +74,10 @@ function conditions(filter: AuditFilter, after: Position | null): { where: strin
 
 function recordOf(row: UseRow): AuditRecord {
   const { code, model, outcome } = row;
-  const isCounted = Number(row.with_tokens) > 0;
+  const isCounted = row.with_tokens > 0;
   return {
     id: row.id,
-    timeMs: Number(row.hour_ms),
+    timeMs: row.hour_ms,
     action: 'token.use',
     actor: 'token',
     outcome: auditOutcomeOf(outcome),
@@ -87,14 +87,14 @@ function recordOf(row: UseRow): AuditRecord {
     requestId: null,
     clientIp: null,
     reason: null,
-    count: Number(row.requests),
+    count: row.requests,
     details: {
       outcome,
       code: code || null,
       model: model || null,
-      hits: Number(row.hits),
-      prompt_tokens: isCounted ? Number(row.prompt_tokens) : null,
-      completion_tokens: isCounted ? Number(row.completion_tokens) : null,
+      hits: row.hits,
+      prompt_tokens: isCounted ? row.prompt_tokens : null,
+      completion_tokens: isCounted ? row.completion_tokens : null,
     },
   };
 }

@@ -3,9 +3,9 @@ import type { CommittedRecord } from '../../core/ports.js';
 import type { Bind, Reader } from './database.js';
 
 export interface AuditRow {
-  seq: number | string;
+  seq: number;
   id: string;
-  recorded_at: number | string;
+  recorded_at: number;
   action: string;
   actor: string;
   outcome: string;
@@ -15,7 +15,7 @@ export interface AuditRow {
   request_id: string | null;
   client_ip: string | null;
   reason: string | null;
-  count: number | string | null;
+  count: number | null;
   details: string | null;
 }
 
@@ -41,9 +41,9 @@ export const auditColumns = (record: CommittedRecord): Bind => ({
 
 export function recordOf(row: AuditRow): CommittedRecord {
   return {
-    seq: Number(row.seq),
+    seq: row.seq,
     id: row.id,
-    timeMs: Number(row.recorded_at),
+    timeMs: row.recorded_at,
     action: row.action as AuditRecord['action'],
     actor: row.actor as AuditRecord['actor'],
     outcome: row.outcome as AuditRecord['outcome'],
@@ -53,7 +53,7 @@ export function recordOf(row: AuditRow): CommittedRecord {
     requestId: row.request_id,
     clientIp: row.client_ip,
     reason: row.reason,
-    count: row.count === null ? null : Number(row.count),
+    count: row.count,
     details: row.details === null ? null : (JSON.parse(row.details) as Record<string, unknown>),
   };
 }
@@ -67,6 +67,6 @@ export async function recordsAfter(on: Reader, seq: number, limit: number): Prom
 }
 
 export async function lastRecord(on: Reader): Promise<number> {
-  const [row] = await on.select<{ seq: number | string | null }>('SELECT MAX(seq) AS seq FROM audit');
-  return Number(row?.seq ?? 0);
+  const [row] = await on.select<{ seq: number | null }>('SELECT MAX(seq) AS seq FROM audit');
+  return row?.seq ?? 0;
 }

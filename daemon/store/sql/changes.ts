@@ -4,11 +4,11 @@ import type { Connection, Database, Reader } from './database.js';
 import { insert } from './insert.js';
 
 interface ChangeColumns {
-  seq: number | string;
+  seq: number;
   kind: ChangeKind;
   project_id: string;
   token_id: string | null;
-  changed_at: number | string;
+  changed_at: number;
 }
 
 export function insertChange(tx: Connection, change: CommittedChange): Promise<void> {
@@ -27,11 +27,11 @@ export async function changesAfter(on: Reader, seq: number, limit: number): Prom
     { seq },
   );
   return rows.map((row) => ({
-    seq: Number(row.seq),
+    seq: row.seq,
     kind: row.kind,
     projectId: row.project_id || null,
     tokenId: row.token_id,
-    timeMs: Number(row.changed_at),
+    timeMs: row.changed_at,
   }));
 }
 

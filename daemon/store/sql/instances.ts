@@ -15,14 +15,14 @@ export class SqlNeighbourhood implements Neighbourhood {
   async standing(instanceId: string, nowMs: number): Promise<Standing> {
     const since = `${this.database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
     // One statement, for it is asked twice a second: a row for each token, and one at least.
-    const rows = await this.database.ask<{ seq: number | string; token_id: string | null }>(
+    const rows = await this.database.ask<{ seq: number; token_id: string | null }>(
       `SELECT c.seq, l.token_id FROM change_seq c
        LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
        WHERE c.id = 1`,
       { instanceId, nowMs },
     );
     const wanted = rows.flatMap(({ token_id: tokenId }) => tokenId ?? []);
-    return { seq: Number(rows[0]?.seq ?? 0), wanted };
+    return { seq: rows[0]?.seq ?? 0, wanted };
   }
 
   changesAfter(seq: number, limit: number) {
@@ -77,10 +77,10 @@ export async function rejoin(tx: Connection, instanceId: string, nowMs: number):
     return 0;
   }
   await useUp(tx, instanceId);
-  const [row] = await tx.select<{ seq: number | string }>('SELECT seq FROM instances WHERE id = $instanceId', {
+  const [row] = await tx.select<{ seq: number }>('SELECT seq FROM instances WHERE id = $instanceId', {
     instanceId,
   });
-  return Number(row?.seq ?? 0);
+  return row?.seq ?? 0;
 }
 
 /** Ends an instance for good. */

@@ -50,12 +50,12 @@ export class SqlLedger implements Ledger {
   }
 
   async held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>> {
-    const rows = await this.database.select<{ token_id: string; units: number | string }>(
+    const rows = await this.database.select<{ token_id: string; units: number }>(
       `SELECT token_id, units FROM ${this.database.dialect.among('leases', 'token_id', '$tokens')}
        WHERE instance_id = $instanceId`,
       { instanceId, tokens: JSON.stringify(tokenIds) },
     );
-    return new Map(rows.map(({ token_id: tokenId, units }) => [tokenId, Number(units)]));
+    return new Map(rows.map(({ token_id: tokenId, units }) => [tokenId, units]));
   }
 
   async rejoin(instanceId: string, nowMs: number): Promise<number> {
@@ -89,11 +89,11 @@ interface InstanceRow {
 }
 
 async function instanceOf(on: Pick<Connection, 'select'>, instanceId: string): Promise<InstanceRow | null> {
-  const [row] = await on.select<{ seq: number | string; buried_at: number | string }>(
+  const [row] = await on.select<{ seq: number; buried_at: number }>(
     'SELECT seq, buried_at FROM instances WHERE id = $instanceId',
     { instanceId },
   );
-  return row ? { seq: Number(row.seq), isBuried: Number(row.buried_at) > 0 } : null;
+  return row ? { seq: row.seq, isBuried: row.buried_at > 0 } : null;
 }
 
 /** Writes what was used and given back, and takes what is asked for, or as much of it as the cap still allows. */
@@ -133,10 +133,10 @@ async function leftAfter(tx: Connection, update: string, bind: Bind & { tokenId:
 }
 
 interface Left {
-  units: number | string;
+  units: number;
 }
 
-const unitsOf = ({ units }: Left) => Math.max(0, Number(units));
+const unitsOf = ({ units }: Left) => Math.max(0, units);
 
 async function settleLease(tx: Connection, instanceId: string, row: TickRow, granted: number): Promise<void> {
   const spent = (row.leased ? row.uses : 0) + row.giveBack;

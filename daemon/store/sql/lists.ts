@@ -77,7 +77,7 @@ function countOf<Row, Item>(on: Reader, { from, where, countHint = '' }: List<Ro
   const sql = `SELECT COUNT(*) AS total FROM ${from} ${countHint} ${where.sql}`;
   const bind = { ...where.bind };
   return async () => {
-    const [counted] = await on.select<{ total: number | string }>(sql, bind);
-    return Number(counted?.total ?? 0);
+    const [counted] = await on.select<{ total: number }>(sql, bind);
+    return counted?.total ?? 0;
   };
 }

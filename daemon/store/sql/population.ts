@@ -52,8 +52,8 @@ async function counted(
   const all = { yes: true, no: false, now: nowMs };
   // SQLite refuses a value that the statement has no place for.
   const bind = Object.fromEntries(Object.entries(all).filter(([name]) => new RegExp(`\\$${name}\\b`).test(asked)));
-  const [row] = await on.select<Record<string, number | string>>(`SELECT ${asked}`, bind);
-  return Object.fromEntries(Object.keys(questions).map((name) => [name, Number(row?.[name.toLowerCase()] ?? 0)]));
+  const [row] = await on.select<Record<string, number>>(`SELECT ${asked}`, bind);
+  return Object.fromEntries(Object.keys(questions).map((name) => [name, row?.[name.toLowerCase()] ?? 0]));
 }
 
 export async function tokensInStates(on: Reader, states: readonly TokenState[], nowMs: number): Promise<number> {

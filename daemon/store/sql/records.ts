@@ -180,8 +180,9 @@ class SqlChange implements ChangeTransaction {
   async record(record: AuditRecord, change?: Change): Promise<void> {
     // The row's lock is held until COMMIT: the numbers are gapless and in the order of commits.
     await this.tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
-    const [place] = await this.tx.select<{ seq: number | string }>('SELECT seq FROM change_seq WHERE id = 1');
-    const seq = Number(place?.seq);
+    const [place] = await this.tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
+    if (!place) throw new StoreUnavailable('the database has no number for the next audit record');
+    const { seq } = place;
     await this.#insert('audit', auditColumns({ ...record, seq }));
     await insertWords(this.tx, { ...record, seq });
     this.records.push({ ...record, seq });

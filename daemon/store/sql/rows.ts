@@ -1,17 +1,16 @@
-/** Rows as the database gives them, and what they become. Drivers differ in how they give booleans and 64-bit numbers. */
+/** Rows as the database gives them, and what they become. Drivers differ in how they give booleans; numbers are numbers (numbers.ts). */
 import type { Project, Token } from '../../core/token.js';
 
 type Flag = boolean | number;
-type Count = number | string;
 
 export interface ProjectRow {
   id: string;
   name: string;
   is_active: Flag;
   api_key_hint: string;
-  created_at: Count;
-  updated_at: Count;
-  deactivated_at: Count | null;
+  created_at: number;
+  updated_at: number;
+  deactivated_at: number | null;
 }
 
 export const PROJECT_COLUMNS = 'id, name, is_active, api_key_hint, created_at, updated_at, deactivated_at';
@@ -22,9 +21,9 @@ export function projectOf(row: ProjectRow): Project {
     name: row.name,
     isActive: Boolean(row.is_active),
     apiKeyHint: row.api_key_hint,
-    createdAtMs: Number(row.created_at),
-    updatedAtMs: Number(row.updated_at),
-    deactivatedAtMs: row.deactivated_at === null ? null : Number(row.deactivated_at),
+    createdAtMs: row.created_at,
+    updatedAtMs: row.updated_at,
+    deactivatedAtMs: row.deactivated_at,
   };
 }
 
@@ -33,12 +32,12 @@ export interface TokenColumns {
   project_id: string;
   name: string;
   is_active: Flag;
-  expires_at: Count;
-  max_requests: Count;
-  request_count: Count;
-  cache_hit_count: Count;
-  created_at: Count;
-  last_used_at: Count;
+  expires_at: number;
+  max_requests: number;
+  request_count: number;
+  cache_hit_count: number;
+  created_at: number;
+  last_used_at: number;
   obfuscated: string;
 }
 
@@ -52,12 +51,12 @@ export function tokenOf(row: TokenColumns): Token {
     projectId: row.project_id,
     name: row.name || null,
     isActive: Boolean(row.is_active),
-    expiresAtMs: Number(row.expires_at),
-    maxRequests: Number(row.max_requests),
-    requestCount: Number(row.request_count),
-    cacheHitCount: Number(row.cache_hit_count),
-    createdAtMs: Number(row.created_at),
-    lastUsedAtMs: Number(row.last_used_at) || null,
+    expiresAtMs: row.expires_at,
+    maxRequests: row.max_requests,
+    requestCount: row.request_count,
+    cacheHitCount: row.cache_hit_count,
+    createdAtMs: row.created_at,
+    lastUsedAtMs: row.last_used_at || null,
     obfuscated: row.obfuscated,
   };
 }

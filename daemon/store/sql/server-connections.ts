@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { type Options, Sequelize, Transaction } from 'sequelize';
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
 import type { Clock } from '../../core/ports.js';
+import { type PostgresTypes, readMysqlNumber, readPostgresNumbers } from './numbers.js';
 import type { Sockets } from './sockets.js';
 
 const IDLE_MS = 20_000;
@@ -60,7 +61,7 @@ export function poolOf(connecting: Connecting, size: number, limitMs: number): S
     // Only counted: a statement's text would bring bind values into a log.
     logging: onStatement,
   } as Options);
-  if (!isPostgres) sequelize.addHook('afterConnect', setUpMysql);
+  sequelize.addHook('afterConnect', isPostgres ? setUpPostgres : setUpMysql);
   boundFarewells(sequelize.connectionManager, clock);
   return sequelize;
 }
@@ -84,6 +85,8 @@ function mysqlOptions({ sockets, ...connecting }: Connecting, limitMs: number) {
     charset: 'utf8mb4',
     // An UPDATE says how many rows it found, as everywhere else, and not how many then looked different.
     flags: ['FOUND_ROWS'],
+    // In place of Sequelize's, which is for dates: there are none in the tables.
+    typeCast: readMysqlNumber,
     stream: () => (socket === null ? sockets.create().connect(port, host) : sockets.create().connect(socket)),
     ...(socket !== null && { socketPath: socket }),
     ...tlsOptions(connecting),
@@ -97,6 +100,10 @@ function tlsOptions({ server: { tls }, certificates }: Pick<Connecting, 'server'
   return {
     ssl: { rejectUnauthorized: true, verifyIdentity: true, ...(certificates !== null && { ca: certificates }) },
   };
+}
+
+function setUpPostgres(opened: unknown): void {
+  readPostgresNumbers(opened as PostgresTypes);
 }
 
 /** As much of the driver's connection as is needed before anybody else may use it. */

@@ -52,7 +52,7 @@ export class SqlTokenLookup implements TokenLookup {
 
   async byDigest(digest: string): Promise<KnownToken | null> {
     const [row] = await this.database.select<
-      TokenRowColumns & { reserved: number | string; api_key: string; api_key_id: string }
+      TokenRowColumns & { reserved: number; api_key: string; api_key_id: string }
     >(
       `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
@@ -62,7 +62,7 @@ export class SqlTokenLookup implements TokenLookup {
     const { token, projectIsActive } = rowOf(row);
     const sealed = { text: row.api_key, keyId: row.api_key_id };
     const upstreamKey = this.box.open(sealed, placeOfKey(token.projectId));
-    return { token, projectIsActive, reserved: Number(row.reserved), upstreamKey };
+    return { token, projectIsActive, reserved: row.reserved, upstreamKey };
   }
 }
 

@@ -24,14 +24,14 @@ interface ReportRow {
   token_id?: string;
   project_id?: string;
   model?: string;
-  hour_ms?: number | string;
-  day_ms?: number | string;
-  requests: number | string;
-  hits: number | string;
-  refused: number | string;
-  errors: number | string;
-  prompt_tokens: number | string;
-  completion_tokens: number | string;
+  hour_ms?: number;
+  day_ms?: number;
+  requests: number;
+  hits: number;
+  refused: number;
+  errors: number;
+  prompt_tokens: number;
+  completion_tokens: number;
 }
 
 interface Part {
@@ -114,14 +114,14 @@ const lineOf = (row: ReportRow): UsageLine => ({
   ...(row.token_id !== undefined && { tokenId: row.token_id }),
   ...(row.project_id !== undefined && { projectId: row.project_id }),
   ...(row.model !== undefined && { model: row.model }),
-  ...(row.hour_ms !== undefined && { hourMs: Number(row.hour_ms) }),
-  ...(row.day_ms !== undefined && { dayMs: Number(row.day_ms) }),
-  requests: Number(row.requests),
-  hits: Number(row.hits),
-  refused: Number(row.refused),
-  errors: Number(row.errors),
-  promptTokens: Number(row.prompt_tokens),
-  completionTokens: Number(row.completion_tokens),
+  ...(row.hour_ms !== undefined && { hourMs: row.hour_ms }),
+  ...(row.day_ms !== undefined && { dayMs: row.day_ms }),
+  requests: row.requests,
+  hits: row.hits,
+  refused: row.refused,
+  errors: row.errors,
+  promptTokens: row.prompt_tokens,
+  completionTokens: row.completion_tokens,
 });
 
 /** The parts of a report may each know something of the same line. */

@@ -54,11 +54,11 @@ export class SqlUsage implements UsageStore {
   }
 
   async lastFlush(instanceId: string): Promise<number> {
-    const [row] = await this.database.select<{ seq: number | string }>(
+    const [row] = await this.database.select<{ seq: number }>(
       'SELECT seq FROM usage_flushes WHERE instance_id = $instanceId',
       { instanceId },
     );
-    return Number(row?.seq ?? 0);
+    return row?.seq ?? 0;
   }
 
   report(query: UsageQuery, most: number): Promise<UsageLine[]> {
