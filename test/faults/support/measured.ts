@@ -12,6 +12,11 @@ import { type DaemonProcess, launchDaemon } from '../../support/process.js';
 import { RawClient } from '../../support/raw.js';
 import { ScriptedUpstream } from './upstream.js';
 
+/** From now on the highest memory of a process is the highest since. */
+export function forgetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
+}
+
 export class Measured {
   private constructor(
     readonly upstream: ScriptedUpstream,
@@ -97,7 +102,7 @@ export class Measured {
   }
 
   forgetPeak(): void {
-    writeFileSync(`/proc/${this.#pid}/clear_refs`, '5');
+    forgetPeak(this.#pid);
   }
 
   /** Waits until the daemon has no more descriptors than before. */

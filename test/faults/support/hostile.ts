@@ -1,0 +1,105 @@
+/** The hostile side of an attack, in a process of its own: it opens its connections, sends what it is told, and holds on. */
+import { connect, type Socket } from 'node:net';
+import { setPriority } from 'node:os';
+
+/** What every connection of an attack does. */
+export interface Hostility {
+  connections: number;
+  /** Written in this order, each a while after the one before. `{{n}}` becomes the number of the connection. */
+  pieces: readonly string[];
+  /** Between two pieces. */
+  pauseMs?: number;
+  /** How often the last piece is written in all, as far as the daemon takes it. 1 unless stated. */
+  times?: number;
+  /** Whether it reads what it is answered. */
+  reads?: boolean;
+  /** Whether it connects again when its connection ends. */
+  returns?: boolean;
+}
+
+/** What the parent hears, once a second and at the end. */
+export interface HostileReport {
+  open: number;
+  opened: number;
+  /** Connections that the daemon ended, or did not take. */
+  ended: number;
+  sentMb: number;
+}
+
+// So that a thousand do not have to be taken at once.
+const OPENED_AT_ONCE = 100;
+const OPEN_EVERY_MS = 5;
+const COMES_BACK_AFTER_MS = 50;
+const REPORT_EVERY_MS = 250;
+const WRITTEN_AT_ONCE = 64 * 1024;
+
+function attack(url: string, hostility: Hostility): void {
+  const { hostname, port } = new URL(url);
+  const { pieces, pauseMs = 0, times = 1, reads = false, returns = false } = hostility;
+  const report: HostileReport = { open: 0, opened: 0, ended: 0, sentMb: 0 };
+  let missing = hostility.connections;
+
+  const send = (socket: Socket, number: number) => {
+    const texts = pieces.map((piece) => Buffer.from(piece.replaceAll('{{n}}', String(number)), 'latin1'));
+    const last = texts.at(-1) ?? Buffer.alloc(0);
+    const together = Math.max(1, Math.min(times, Math.floor(WRITTEN_AT_ONCE / Math.max(1, last.length))));
+    const many = Buffer.concat(Array.from({ length: together }, () => last));
+    let left = times;
+    const repeat = () => {
+      while (left > 0 && !socket.destroyed) {
+        const count = Math.min(left, together);
+        left -= count;
+        if (!socket.write(count === together ? many : many.subarray(0, count * last.length))) {
+          socket.once('drain', repeat);
+          return;
+        }
+      }
+    };
+    const next = (index: number) => {
+      if (socket.destroyed) return;
+      if (index >= texts.length - 1) {
+        repeat();
+        return;
+      }
+      socket.write(texts[index] ?? '');
+      setTimeout(next, pauseMs, index + 1);
+    };
+    next(0);
+  };
+
+  const open = (number: number) => {
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    report.open += 1;
+    report.opened += 1;
+    if (reads) socket.resume();
+    else socket.pause();
+    socket.on('error', () => undefined);
+    // Of one that reads nothing the end would not be seen; its writes fail then.
+    socket.on('connect', () => {
+      send(socket, number);
+    });
+    socket.on('close', () => {
+      report.open -= 1;
+      report.ended += 1;
+      report.sentMb += socket.bytesWritten / 1e6;
+      if (returns) setTimeout(() => (missing += 1), COMES_BACK_AFTER_MS);
+    });
+  };
+
+  setInterval(() => {
+    for (let i = 0; i < OPENED_AT_ONCE && missing > 0; i++) {
+      missing -= 1;
+      open(report.opened);
+    }
+  }, OPEN_EVERY_MS);
+  setInterval(() => process.send?.(report), REPORT_EVERY_MS);
+}
+
+if (process.send) {
+  // What it costs to attack must not be what is measured, as far as that can be.
+  setPriority(10);
+  process.once('message', ({ url, hostility }: { url: string; hostility: Hostility }) => {
+    attack(url, hostility);
+  });
+  process.on('disconnect', () => process.exit());
+}
