@@ -24,6 +24,7 @@ export type RefusalKind =
   // the proxy: the request itself
   | 'malformed_request'
   | 'unauthorized'
+  | 'credential_in_query'
   | 'request_timeout'
   | 'body_too_large'
   | 'uri_too_long'
@@ -99,6 +100,12 @@ export const managementTokenRefused = () =>
 /** Of a log-in: whoever asks for it for somebody else has shown the right token. */
 export const logInRefused = () => new Refusal('log_in_refused', 'this is not the management token');
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
+/** Also of one in the path. Nothing of the request is forwarded: the target goes on byte for byte, and would take it along. */
+export const credentialInTarget = () =>
+  new Refusal(
+    'credential_in_query',
+    'the URL holds a credential, which is not accepted there: send the token as Authorization: Bearer sk-wt-…',
+  );
 export const projectInactive = () => new Refusal('project_inactive', 'project is inactive');
 export const limitReached = () => new Refusal('request_limit_reached', 'token request limit reached');
 export const rateLimited = (rateLimit: RateLimitState) =>

@@ -39,17 +39,19 @@ export function stateOf(token: Token, projectIsActive: boolean, nowMs: number): 
   return 'active';
 }
 
-const PREFIX = 'sk-wt-';
+export const SECRET_PREFIX = 'sk-wt-';
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_LENGTH = 43; // 62^43 > 2^256
 const CHECKSUM_LENGTH = 6;
-const CHECKED_LENGTH = PREFIX.length + RANDOM_LENGTH;
+const CHECKED_LENGTH = SECRET_PREFIX.length + RANDOM_LENGTH;
 export const SECRET_LENGTH = CHECKED_LENGTH + CHECKSUM_LENGTH;
-const SHAPE = /^sk-wt-[0-9A-Za-z]{49}$/;
+/** What follows the prefix of a secret, as the source of a regular expression. */
+export const SECRET_REST = `[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}`;
+const SHAPE = new RegExp(`^${SECRET_PREFIX}${SECRET_REST}$`);
 
 /** A new secret: `sk-wt-`, 256 random bits in base62, and the CRC-32 of all before it in base62. */
 export function mintSecret(): string {
-  const checked = PREFIX + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);
+  const checked = SECRET_PREFIX + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);
   return checked + base62(BigInt(crc32(checked, checked.length)), CHECKSUM_LENGTH);
 }
 
@@ -70,7 +72,7 @@ export function digestOf(secret: string): string {
 }
 
 export function obfuscate(secret: string): string {
-  return `${secret.slice(0, PREFIX.length + 4)}…${secret.slice(-4)}`;
+  return `${secret.slice(0, SECRET_PREFIX.length + 4)}…${secret.slice(-4)}`;
 }
 
 function base62(value: bigint, length: number): string {

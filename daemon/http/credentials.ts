@@ -1,7 +1,9 @@
 import { createHash, randomFillSync, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { holdsSecret } from '../core/masking.js';
+import { credentialInTarget } from '../core/refusal.js';
 import { digestOf, SECRET_LENGTH } from '../core/token.js';
+import { holdsToken, percentDecodedForms } from '../core/token-in-text.js';
 
 /** The credential of `Authorization: Bearer <credential>`: any letter case of the scheme, exactly one space. */
 export function bearerOf(authorization: string | undefined): string | null {
@@ -43,6 +45,39 @@ export interface Subprotocols {
   offered: string[];
 }
 
+/** Query parameters in which APIs take a credential, in lower case. */
+const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
+  'key',
+  'api_key',
+  'api-key',
+  'apikey',
+  'access_token',
+  'subscription-key',
+  'x-api-key',
+  'x-goog-api-key',
+]);
+
+/**
+ * The target is forwarded byte for byte, and many write it down on its way. So a request whose target holds a withering
+ * token, or anything in a parameter that is for a credential, is refused, even if the right token stands in its header.
+ *
+ * @throws {Refusal}
+ */
+export function checkNoCredentialIn(target: string): void {
+  const query = target.indexOf('?');
+  if (holdsToken(target) || (query !== -1 && holdsCredential(target.slice(query + 1)))) throw credentialInTarget();
+}
+
+/** A parameter without a value, as in `?key=`, is no credential. */
+const holdsCredential = (query: string): boolean =>
+  query.split(/[&;]/).some((parameter) => {
+    const equals = parameter.indexOf('=');
+    if (equals === -1 || equals === parameter.length - 1) return false;
+    return percentDecodedForms(parameter.slice(0, equals)).some((name) =>
+      CREDENTIAL_PARAMETERS.has(name.toLowerCase()),
+    );
+  });
+
 const CREDENTIAL = 'openai-insecure-api-key.';
 // Like the header fields of these names: who pays is the project's matter.
 const NOT_OFFERED = ['openai-organization.', 'openai-project.'];
@@ -58,7 +93,7 @@ export function subprotocolsOf(field: string | undefined): Subprotocols {
   return {
     // One of two would be a choice that somebody else may make otherwise.
     credential: credentials.length === 1 ? credentials.join().slice(CREDENTIAL.length) : null,
-    offered: names.filter((name) => ![CREDENTIAL, ...NOT_OFFERED].some((it) => begins(it)(name))),
+    offered: names.filter((name) => ![CREDENTIAL, ...NOT_OFFERED].some((it) => begins(it)(name)) && !holdsToken(name)),
   };
 }
 

@@ -1,4 +1,6 @@
 /** A request's header fields, read in one go: what we look at ourselves, and what may go on to the upstream. */
+import { SECRET_LENGTH } from '../core/token.js';
+import { holdsToken } from '../core/token-in-text.js';
 
 export interface RequestFields {
   host: string | undefined;
@@ -57,10 +59,22 @@ const LOOKED_AT: ReadonlySet<string> = new Set<FieldKind>([
   'x-forwarded-for',
 ]);
 
-const NOT_SENT_UPSTREAM = new Set([
-  ...HOP_BY_HOP,
+/**
+ * In these fields the APIs of providers take a credential. Nothing in them goes on, whatever it is: the project's key is
+ * what authenticates. (`Authorization`, `Proxy-*` and `Cookie` do not go on either.)
+ */
+const CREDENTIAL_FIELDS = [
   'x-api-key',
   'api-key',
+  'x-goog-api-key',
+  'xi-api-key',
+  'ocp-apim-subscription-key',
+  'x-auth-token',
+];
+
+const NOT_SENT_UPSTREAM = new Set([
+  ...HOP_BY_HOP,
+  ...CREDENTIAL_FIELDS,
   'openai-organization', // Who pays is the project's matter.
   'openai-project',
   'cookie',
@@ -162,6 +176,25 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
   const named = namedByConnection(connection);
   if (named) fields.forwarded = without(forwarded, named);
   return fields;
+}
+
+/**
+ * The fields without those in which a withering token stands, in the name or in the value: what else a client puts its
+ * token into never reaches the upstream. Looked for only once the request is admitted, so that nobody else can have it done.
+ */
+export function withoutTokens(fields: RequestFields): RequestFields {
+  const { forwarded, cacheControl, cdnLoop } = fields;
+  let isClean = cdnLoop === undefined || !holdsToken(cdnLoop);
+  // What stands in Cache-Control stands here as well. Most names and values are too short to be looked at.
+  for (const text of forwarded) if (text.length >= SECRET_LENGTH && holdsToken(text)) isClean = false;
+  if (isClean) return fields;
+  const rest: string[] = [];
+  for (let i = 0; i < forwarded.length; i += 2) {
+    const [name = '', value = ''] = forwarded.slice(i, i + 2);
+    if (!holdsToken(name) && !holdsToken(value)) rest.push(name, value);
+  }
+  const clean = (value: string | undefined) => (value !== undefined && holdsToken(value) ? undefined : value);
+  return { ...fields, forwarded: rest, cacheControl: clean(cacheControl), cdnLoop: clean(cdnLoop) };
 }
 
 /** Several fields of one name mean one list. */

@@ -1,5 +1,6 @@
 /** A WebSocket's handshake (RFC 6455, 4): what is one, and what becomes of its header fields. */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { holdsToken } from '../core/token-in-text.js';
 import { framingOf, hasBody } from './body.js';
 import type { RequestFields } from './fields.js';
 import { upstreamRequestHeaders } from './headers.js';
@@ -34,7 +35,7 @@ export function handshakeForUpstream(
   const headers = asObject(upstreamRequestHeaders(fields, added), ['origin', 'content-length']);
   for (const name of ['Sec-WebSocket-Key', 'Sec-WebSocket-Version', 'Sec-WebSocket-Extensions']) {
     const value = given[name.toLowerCase()];
-    if (value !== undefined) headers[name] = value;
+    if (typeof value === 'string' && !holdsToken(value)) headers[name] = value;
   }
   if (offered.length > 0) headers['Sec-WebSocket-Protocol'] = offered.join(', ');
   return { ...headers, connection: 'Upgrade', upgrade: 'websocket' };

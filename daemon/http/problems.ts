@@ -26,6 +26,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   internal: { status: 500 },
   malformed_request: { status: 400, endsConnection: true },
   unauthorized: { status: 401 },
+  credential_in_query: { status: 401 },
   request_timeout: { status: 408 },
   body_too_large: { status: 413 },
   uri_too_long: { status: 414, endsConnection: true },

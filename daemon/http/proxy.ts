@@ -3,7 +3,7 @@
  *
  *   1 shape        method, target, framing, headers, declared length       400 405 413 414 417 431 501 505 508
  *   2 rate limit   of the client's address                                 429 503
- *   3 credential   Authorization: Bearer sk-wt-…                           401
+ *   3 credential   Authorization: Bearer sk-wt-…, and none in the target   401
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
  *   5 rate limit   of all requests with a valid token                      429 503
  *   6 cache        may it be answered from there? hit: replay it          504
@@ -26,9 +26,9 @@ import type { Visit, Visitor } from '../core/visit.js';
 import { Answering } from './answering.js';
 import { ClientGone, gatherBody, hasBody, holdBody, isHeld, type RequestBody, streamBody } from './body.js';
 import type { CorsSettings } from './cors.js';
-import { presentedIn } from './credentials.js';
+import { checkNoCredentialIn, presentedIn } from './credentials.js';
 import { cut, linger } from './endings.js';
-import type { RequestFields } from './fields.js';
+import { type RequestFields, withoutTokens } from './fields.js';
 import { Filling } from './filling.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { upstreamRequestHeaders } from './headers.js';
@@ -154,7 +154,7 @@ class Exchange extends Member implements Receiver, Visitor {
       this.#enter(pass);
       const countingAll = this.options.rateLimits.countValid();
       if (countingAll) await this.#stay(countingAll);
-      this.#read(pass, fields);
+      this.#read(pass, withoutTokens(fields));
     } catch (error) {
       this.#refuse(error);
     }
@@ -193,6 +193,7 @@ class Exchange extends Member implements Receiver, Visitor {
   }
 
   #admit(fields: RequestFields): Pass | Promise<Pass> {
+    checkNoCredentialIn(this.req.url ?? '');
     if (!this.options.isServing()) throw unavailable();
     const presented = presentedIn(fields.authorization, this.req.socket);
     if (presented === null) throw unauthorized();

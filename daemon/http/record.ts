@@ -4,9 +4,9 @@ import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { ContentReader } from '../core/content/reader.js';
 import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../core/events.js';
-import { withoutSecrets } from '../core/masking.js';
 import type { Clock } from '../core/ports.js';
 import type { KnownSubject, Refusal } from '../core/refusal.js';
+import { pathWithoutSecrets } from '../core/token-in-text.js';
 import type { Afterwards, Over } from './afterwards.js';
 import type { AddressOf } from './client-address.js';
 import { requestIdOf } from './credentials.js';
@@ -128,7 +128,7 @@ export class RequestRecord implements Over {
       obfuscated: subject?.obfuscated ?? null,
       clientIp: this.#clientIp,
       method: req.method ?? '',
-      path: withoutSecrets(pathOf(req.url ?? '')),
+      path: pathWithoutSecrets(pathOf(req.url ?? '')),
       status: this.status ?? CLIENT_CLOSED_STATUS,
       code: this.#code,
       outcome: this.outcome ?? 'client_closed',

@@ -23,9 +23,9 @@ import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { REFUSAL_HEADERS } from './answering.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
-import { bearerOf, type Subprotocols, subprotocolsOf } from './credentials.js';
+import { bearerOf, checkNoCredentialIn, type Subprotocols, subprotocolsOf } from './credentials.js';
 import { endGently } from './endings.js';
-import type { RequestFields } from './fields.js';
+import { type RequestFields, withoutTokens } from './fields.js';
 import type { Forwarder, Place } from './forward.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';
 import { clientResponseHeaders, recordedId } from './headers.js';
@@ -156,7 +156,7 @@ class Upgrade implements UpgradeReceiver {
       const pass = await this.#admit(fields);
       if (this.#isDecided()) return;
       await this.options.rateLimits.countValid();
-      if (!this.#isDecided()) await this.#forward(pass, fields);
+      if (!this.#isDecided()) await this.#forward(pass, withoutTokens(fields));
     } catch (error) {
       this.#refuse(error);
     }
@@ -177,6 +177,7 @@ class Upgrade implements UpgradeReceiver {
 
   async #admit({ authorization }: RequestFields): Promise<Pass> {
     const { admission, isServing } = this.options;
+    checkNoCredentialIn(this.req.url ?? '');
     if (!isServing()) throw unavailable();
     const secret = authorization === undefined ? this.#subprotocols.credential : bearerOf(authorization);
     if (secret === null) throw unauthorized();

@@ -15,6 +15,7 @@ const CODES = [
   'none',
   'malformed_request',
   'unauthorized',
+  'credential_in_query',
   'project_inactive',
   'method_not_allowed',
   'request_timeout',
