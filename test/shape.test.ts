@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** What each folder may import: folders and files of ours, and packages. Node's own modules are free but where `node` narrows them. */
 const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
   config: { folders: ['config'], packages: [] },
-  migrations: { folders: ['migrations', 'config'], packages: ['sequelize', 'umzug'] },
+  migrations: { folders: ['migrations', 'config'], packages: ['sequelize'] },
   'daemon/core': { folders: ['daemon/core'], packages: [], node: ['node:crypto'] },
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {

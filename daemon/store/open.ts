@@ -53,7 +53,8 @@ export async function openStores(settings: StoreSettings, { clock }: StoreOption
     if (settings.database.driver === 'sqlite') opened.add({ close: await lockedFor(settings.database.path) });
     const box = boxOf(settings);
     const database = opened.add(openDatabase(settings, clock));
-    if (!isShared) await database.select('SELECT 1'); // A file that cannot be opened, or is no database, shows here.
+    // A file that cannot be opened, or is no database, shows here.
+    if (settings.database.driver === 'sqlite') await openedAt(settings.database.path, database.select('SELECT 1'));
     return {
       database,
       records: new SqlRecords(database, box, new Totals(clock)),
@@ -74,9 +75,28 @@ export async function openStores(settings: StoreSettings, { clock }: StoreOption
 
 async function lockedFor(path: string): Promise<() => Promise<void>> {
   try {
-    return await lockDatabase(path);
+    return await openedAt(path, lockDatabase(path));
   } catch (error) {
     throw error instanceof PathInUse ? new SettingsError([`DATABASE_URL: ${error.message}`]) : error;
+  }
+}
+
+/** The database file is not for the user of this process. `code` is that of SQLite. */
+export class DatabaseNotAccessible extends Error {
+  override name = 'DatabaseNotAccessible';
+  readonly code = 'SQLITE_CANTOPEN';
+}
+
+/** @throws {DatabaseNotAccessible} in place of SQLite's words, which do not say which file. */
+async function openedAt<T>(path: string, opening: Promise<T>): Promise<T> {
+  try {
+    return await opening;
+  } catch (error) {
+    if (!String(error).includes('SQLITE_CANTOPEN')) throw error;
+    throw new DatabaseNotAccessible(
+      `cannot open the database ${path}: the user of this process must be able to read and write the file, ${path}.lock and their folder`,
+      { cause: error },
+    );
   }
 }
 

@@ -5,6 +5,7 @@ import { QueryTypes, Sequelize } from 'sequelize';
 import sqlite3 from 'sqlite3';
 import type { Database } from './database.js';
 import { explained } from './failures.js';
+import { closableSqlite3 } from './sqlite.js';
 
 export type ReadOnlyDatabase = Pick<Database, 'sequelize' | 'select' | 'inTransaction' | 'close'>;
 
@@ -17,7 +18,7 @@ export function openSqliteReader(path: string): ReadOnlyDatabase {
   const sequelize = new Sequelize({
     dialect: 'sqlite',
     storage: `${pathToFileURL(path).href}?${query}`,
-    dialectModule: sqlite3,
+    dialectModule: closableSqlite3,
     dialectOptions: { mode: sqlite3.OPEN_READONLY | sqlite3.OPEN_URI },
     logging: false,
   });

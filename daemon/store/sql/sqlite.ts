@@ -18,7 +18,30 @@ const PRAGMAS = `
   PRAGMA journal_size_limit = 16777216;
 `;
 
-class PreparedDatabase extends sqlite3.Database {
+/**
+ * sqlite3 never calls back `close` on a database that failed to open: whoever closed it would wait for ever, and Node would end the
+ * process with 13 and without a word. This one has nothing to close then, and says so.
+ */
+class ClosableDatabase extends sqlite3.Database {
+  #failedToOpen = false;
+
+  constructor(path: string, mode: number, callback: (error: Error | null) => void) {
+    super(path, mode, (error) => {
+      this.#failedToOpen = error !== null;
+      callback(error);
+    });
+  }
+
+  override close(callback?: (error: Error | null) => void): void {
+    if (this.#failedToOpen) process.nextTick(() => callback?.(null));
+    else super.close(callback);
+  }
+}
+
+/** sqlite3 for Sequelize's `dialectModule`, for a database that is only read. */
+export const closableSqlite3 = { ...sqlite3, Database: ClosableDatabase };
+
+class PreparedDatabase extends ClosableDatabase {
   constructor(path: string, mode: number, callback: (error: Error | null) => void) {
     super(path, mode, (error) => {
       if (error) callback(error);
