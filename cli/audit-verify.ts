@@ -2,6 +2,7 @@
 import { command } from './command.js';
 import { EXIT } from './failure.js';
 import { envFile } from './service.js';
+import { daemonEnvironment } from './unit-surroundings.js';
 import { type VerifiedAudit, verifiedView } from './views.js';
 
 const SAYS: Record<string, string> = {
@@ -22,9 +23,11 @@ export const auditVerify = command({
   ],
   argument: { name: 'FILE', meaning: 'files to verify', required: false, many: true },
   options: { envFile },
-  async run({ args, options, shell, output }) {
+  async run(invocation) {
+    const { args, options, output } = invocation;
     const { verifyAudit } = await import('../daemon/ops/audit-verify.js');
-    const verdict = await output.during('reading the audit files', verifyAudit(shell.env, options.envFile, args));
+    const env = await daemonEnvironment(invocation, options.envFile);
+    const verdict = await output.during('reading the audit files', verifyAudit(env, options.envFile, args));
     const { fault, torn } = verdict;
     const shown: VerifiedAudit = {
       verdict: fault ? fault.kind : 'whole',

@@ -1,11 +1,11 @@
 /** `llmp config …`: the daemon's settings, read as the daemon would read them. */
-import { describeSettings, SettingsError } from '../config/settings.js';
+import { describeSettings, type Environment, SettingsError } from '../config/settings.js';
 import { readEnvFile } from '../config/sources.js';
 import { command, flag } from './command.js';
 import { EXIT, Failure } from './failure.js';
 import { envFile } from './service.js';
-import type { Shell } from './shell.js';
 import type { Column, View } from './table.js';
+import { daemonEnvironment } from './unit-surroundings.js';
 
 const show = command({
   path: ['config', 'show'],
@@ -15,8 +15,9 @@ const show = command({
     ['config show --origin --env-file /etc/llmp/llmp.env', 'and where each comes from'],
   ],
   options: { envFile, origin: flag('--origin', 'say where each comes from') },
-  async run({ shell, options, output }) {
-    const { rows, problems } = read(shell, options.envFile);
+  async run(invocation) {
+    const { options, output } = invocation;
+    const { rows, problems } = read(await daemonEnvironment(invocation, options.envFile), options.envFile);
     if (problems.length > 0) {
       const file = options.envFile === undefined ? '' : ` --env-file ${options.envFile}`;
       throw new Failure(
@@ -44,8 +45,9 @@ const validate = command({
   summary: 'say what is wrong with the settings, all of it; exit 9 when anything is',
   examples: [['config validate --env-file /etc/llmp/llmp.env', 'before a restart']],
   options: { envFile },
-  async run({ shell, options, output }) {
-    const { problems, warnings } = read(shell, options.envFile);
+  async run(invocation) {
+    const { options, output } = invocation;
+    const { problems, warnings } = read(await daemonEnvironment(invocation, options.envFile), options.envFile);
     const isValid = problems.length === 0;
     for (const warning of warnings) output.warn(warning);
     await output.list(
@@ -70,10 +72,10 @@ interface Reading {
   warnings: readonly string[];
 }
 
-function read(shell: Shell, path: string | undefined): Reading {
+function read(env: Environment, path: string | undefined): Reading {
   try {
     const file = path === undefined ? undefined : readEnvFile(path);
-    const { settings, problems, warnings } = describeSettings(shell.env, { file });
+    const { settings, problems, warnings } = describeSettings(env, { file });
     const rows = settings.map(({ name, value, origin }) => ({ name, value: value ?? '', origin }));
     return { rows, problems, warnings };
   } catch (error) {

@@ -12,17 +12,24 @@ import { healthOf } from './probes.js';
 
 const ANSWER_MS = 3_000;
 
-/** The daemon that is named on the line or in the environment, otherwise the one that these settings are for. */
-export function daemonFamily(asking: Asking, envFile: string | undefined): Family {
-  return { check: 'daemon', look: (signal) => daemon(asking, envFile, signal) };
+/** Where the daemon's settings are: the environment that it has, and its env file. */
+interface SettingsSource {
+  env: NodeJS.ProcessEnv;
+  envFile: string | undefined;
 }
 
-async function* daemon(asking: Asking, envFile: string | undefined, signal: AbortSignal): AsyncGenerator<Finding> {
+/** The daemon that is named on the line or in the environment, otherwise the one that these settings are for. */
+export function daemonFamily(asking: Asking, source: SettingsSource): Family {
+  return { check: 'daemon', look: (signal) => daemon(asking, source, signal) };
+}
+
+async function* daemon(asking: Asking, source: SettingsSource, signal: AbortSignal): AsyncGenerator<Finding> {
+  const { envFile } = source;
   const check = 'daemon';
   const { globals, shell, output } = asking;
   const { LLMP_SERVER, LLMP_CONTEXT } = shell.env;
   const isNamed = Boolean(globals.server ?? globals.context ?? (LLMP_SERVER || LLMP_CONTEXT));
-  const own = isNamed ? null : ownDaemon(asking, envFile);
+  const own = isNamed ? null : ownDaemon(source);
   const ownDestination = own && { server: own.server, context: null };
   const connecting = {
     ...asking,
@@ -89,7 +96,7 @@ interface Own {
 }
 
 /** Null when the settings do not say where it is. */
-function ownDaemon({ shell: { env } }: Asking, envFile: string | undefined): Own | null {
+function ownDaemon({ env, envFile }: SettingsSource): Own | null {
   try {
     const file = envFile === undefined ? undefined : readEnvFile(envFile);
     const { settings } = loadPart({ env, file }, ['listenAddress', 'managementListenAddress']);

@@ -6,6 +6,7 @@ import { terminalFamily } from './doctor-terminal.js';
 import { EXIT } from './failure.js';
 import { envFile } from './service.js';
 import type { Column, Look, View } from './table.js';
+import { daemonEnvironment } from './unit-surroundings.js';
 
 export type { Family, Finding };
 
@@ -32,8 +33,9 @@ export type Asking = Pick<Invocation, 'shell' | 'globals' | 'output' | 'destinat
 export async function diagnose(asking: Asking, envFile: string | undefined, signal?: AbortSignal): Promise<Finding[]> {
   const { shell, output } = asking;
   const { examine } = await import('../daemon/ops/doctor.js');
-  const more = [daemonFamily(asking, envFile), terminalFamily(shell)];
-  return output.during('looking at everything', examine({ env: shell.env, envFile, more, ...(signal && { signal }) }));
+  const env = await daemonEnvironment(asking, envFile);
+  const more = [daemonFamily(asking, { env, envFile }), terminalFamily(shell)];
+  return output.during('looking at everything', examine({ env, envFile, more, ...(signal && { signal }) }));
 }
 
 export const hasFailed = (findings: readonly Finding[]) => findings.some(({ state }) => state === 'failed');

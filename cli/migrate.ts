@@ -5,6 +5,7 @@ import { command, flag, type Invocation, text } from './command.js';
 import { dryRun } from './batch.js';
 import { EXIT, usage } from './failure.js';
 import { envFile } from './service.js';
+import { daemonEnvironment } from './unit-surroundings.js';
 import { type Migration, migrationView, rekeyedView } from './views.js';
 
 const whereOptions = {
@@ -58,16 +59,17 @@ interface Source {
 }
 
 async function withMigrations<T>(
-  { options, shell, output, connect }: Invocation<typeof whereOptions>,
+  invocation: Invocation<typeof whereOptions>,
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
+  const { options, output, connect } = invocation;
   if (!options.direct) {
     if (options.envFile !== undefined) throw usage('--env-file is for --direct only', { advice: 'Add --direct' });
     const client = await connect();
     return work({ status: () => client.migrations(), up: () => client.migrateUp() });
   }
   const { directMigrations } = await import('../daemon/ops/migrations.js');
-  const database = directMigrations(shell.env, options.envFile);
+  const database = directMigrations(await daemonEnvironment(invocation, options.envFile), options.envFile);
   const source = {
     status: async () => wireMigrations(await database.status()),
     up: async () => wireMigrations(await database.up()),
@@ -97,10 +99,11 @@ const rekey = command({
     dryRun,
     envFile,
   },
-  async run({ options, shell, output }) {
+  async run(invocation) {
+    const { options, output } = invocation;
     const { rekey } = await import('../daemon/ops/rekey.js');
     const isRehearsal = options.dryRun === true;
-    const work = rekey(shell.env, options.envFile, isRehearsal);
+    const work = rekey(await daemonEnvironment(invocation, options.envFile), options.envFile, isRehearsal);
     const { resealed, unreadable } = await output.during('sealing upstream keys', work);
     if (output.format !== 'table') await output.one({ resealed, unreadable: unreadable.length }, rekeyedView);
     const keys = `${resealed} upstream key${resealed === 1 ? '' : 's'}`;

@@ -152,6 +152,7 @@ function readEach(keys: readonly Key[], sources: Sources): Examined {
   const problems = new Set<string>();
   for (const key of keys) {
     try {
+      if (mayBeWithheld(DECLARED[key], sources)) continue;
       const it = find(DECLARED[key], sources);
       if (it) found.set(key, it);
       settings[key] = it && parse(DECLARED[key], it.text);
@@ -160,6 +161,12 @@ function readEach(keys: readonly Key[], sources: Sources): Examined {
     }
   }
   return { settings, found, problems: [...problems] };
+}
+
+/** Whether a secret is not set here and may be a credential that this process is not given; nothing can be said of it then. */
+function mayBeWithheld({ name, isSecret, kind }: Setting<unknown>, sources: Sources): boolean {
+  const mayBeCredential = isSecret || kind.secretsIn !== undefined;
+  return mayBeCredential && sources.areCredentialsWithheld === true && findGiven(name, sources) === undefined;
 }
 
 function find(declared: Setting<unknown>, sources: Sources): Found | undefined {

@@ -26,6 +26,8 @@ export interface Sources {
   isReadByPeople?: boolean;
   /** Options that the process itself was started with. */
   execArgv?: readonly string[];
+  /** Whether systemd keeps the unit's credentials from this process: a secret that is not set may be one of them. */
+  areCredentialsWithheld?: boolean;
 }
 
 /** Where a value came from. `text` is as written, before parsing. */
@@ -61,7 +63,7 @@ export function readEnvFile(path: string): EnvFile {
 }
 
 /** @returns what was given for a setting, undefined when nothing was. @throws {Error} for what cannot be read, or is given twice. */
-export function findGiven(name: string, { env, file }: Sources): Found | undefined {
+export function findGiven(name: string, { env, file, areCredentialsWithheld }: Sources): Found | undefined {
   const layers = [{ values: env, origin: 'environment' }];
   if (file) layers.push({ values: file.values, origin: `env file ${file.path}` });
   for (const { values, origin } of layers) {
@@ -69,6 +71,7 @@ export function findGiven(name: string, { env, file }: Sources): Found | undefin
     const path = values[`${name}_FILE`];
     if (direct !== undefined && path !== undefined) throw new Error(`${name} and ${name}_FILE are both set; keep one`);
     if (direct !== undefined) return { text: direct, origin };
+    if (path?.startsWith(CREDENTIALS) && areCredentialsWithheld) return undefined;
     if (path !== undefined) return { text: readValue(`${name}_FILE`, path), origin: `${name}_FILE ${path}` };
   }
   if (env.CREDENTIALS_DIRECTORY) {
@@ -77,6 +80,16 @@ export function findGiven(name: string, { env, file }: Sources): Found | undefin
   }
   return undefined;
 }
+
+/** Where systemd has the credentials of its units, one folder for each. */
+const CREDENTIALS = '/run/credentials/';
+
+/**
+ * Whether this process is an ExecReload line of a unit (systemd sets MAINPID) that was given no credentials. systemd 252 gives them to
+ * the first such line at most and 257 to none, where the unit has a mount namespace of its own.
+ */
+export const isReloadWithoutCredentials = ({ MAINPID, CREDENTIALS_DIRECTORY }: Environment) =>
+  MAINPID !== undefined && (CREDENTIALS_DIRECTORY === undefined || !existsSync(CREDENTIALS_DIRECTORY));
 
 /** What systemd's LoadCredential= is to call it. */
 const credentialOf = (name: string) => name.toLowerCase().replaceAll('_', '-');

@@ -8,6 +8,11 @@ import { maskText } from './log.js';
 // sysexits.h, as operator-facing documentation lists them.
 export const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78, hangUp: 129 };
 
+/** What `--check` says. */
+export const CHECKED = 'the configuration is good';
+/** Follows it on a reload, for which systemd gives no credentials. */
+export const WITHOUT_CREDENTIALS = '; the credentials of the unit were not checked';
+
 // At a terminal one ^C arrives twice: from the terminal, and passed on by npm.
 const SAME_KEYPRESS_MS = 200;
 

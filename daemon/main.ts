@@ -2,11 +2,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { reloaded } from '../config/reload.js';
 import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError } from '../config/settings.js';
-import { readEnvFile, type Sources } from '../config/sources.js';
+import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
 import { realClock } from './clock.js';
 import { type Daemon, startDaemon } from './compose.js';
-import { complain, EXIT, hangUp, nextCrash, nextSignal } from './ending.js';
+import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from './ending.js';
 import { addressOf } from './listen.js';
 import { leadsToJournal, STDERR, STDOUT } from './journal.js';
 import { type AdjustableLog, createLog } from './log.js';
@@ -54,11 +54,12 @@ function load(envFile: string | undefined): Loaded {
 }
 
 function inspect({ env, ...more }: Sources, { check, printConfig }: DaemonOptions): number {
-  const { settings, problems, warnings } = describeSettings(env, more);
+  const areCredentialsWithheld = isReloadWithoutCredentials(env);
+  const { settings, problems, warnings } = describeSettings(env, { ...more, areCredentialsWithheld });
   if (printConfig) process.stdout.write(`${asLines(settings)}\n`);
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   if (problems.length > 0) return complain(new SettingsError(problems));
-  if (check) process.stderr.write('the configuration is good\n');
+  if (check) process.stderr.write(`${CHECKED}${areCredentialsWithheld ? WITHOUT_CREDENTIALS : ''}\n`);
   return 0;
 }
 

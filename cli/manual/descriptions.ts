@@ -42,6 +42,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
         'SYSTEMD',
         [
           'The package has `llmp.service`, `llmp@.service` for several instances (`llmp@1` with /etc/llmp/llmp-1.env and folders of its own), and what makes their user and folders, in config/systemd. They start with `/etc/llmp/llmp.env`, which the group llmp may read, and the management token in `/etc/llmp/credentials/management-token`, which root alone may. `ENCRYPTION_KEY`, `ENCRYPTION_KEY_PREVIOUS`, `DATABASE_URL` and `REDIS_PASSWORD` may be credentials too: `/etc/credstore/llmp.encryption-key`, `llmp.database-url` and so on. What stands in the file of settings comes before a credential.',
+          'Each unit sets `MemoryHigh=1G`. Node.js sizes its heap by that limit, to about 550 MB, and the daemon answers 503 while nine tenths of its heap are in use; `systemctl edit llmp` raises the limit. `systemctl reload` checks the settings first, without the credentials: systemd gives these to the daemon alone.',
           {
             entries: [
               [

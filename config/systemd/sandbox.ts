@@ -2,7 +2,8 @@
 
 /**
  * It tells systemd of itself by systemd-notify, a process of its own: hence NotifyAccess=all. Type=notify-reload is newer than many a
- * systemd. That the configuration is wrong (78) no restart mends.
+ * systemd. No restart mends a wrong configuration (78), a file that the user may not read or write (77), or a credential that systemd
+ * cannot read (243).
  */
 export const SUPERVISION = `Type=notify
 NotifyAccess=all
@@ -12,7 +13,7 @@ TimeoutStopSec=90
 WatchdogSec=60
 Restart=on-failure
 RestartSec=2
-RestartPreventExitStatus=78
+RestartPreventExitStatus=77 78 243
 Environment=NODE_ENV=production
 LimitNOFILE=65536
 LimitCORE=0
@@ -24,6 +25,12 @@ UMask=0077
 export const START_LIMIT = `StartLimitIntervalSec=60
 StartLimitBurst=5
 `;
+
+/**
+ * Without the file of a credential systemd fails with 243/CREDENTIALS and names nothing. With an empty one in its place the daemon
+ * starts, says which setting is missing, and ends with 78.
+ */
+export const emptyUnlessLoaded = (credential: string) => `SetCredential=${credential}:\\n\n`;
 
 export interface SandboxOptions {
   /** It is to listen on a port below 1024: that takes a capability, which counts for nothing in a namespace of users of its own. */

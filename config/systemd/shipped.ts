@@ -1,5 +1,5 @@
 /** What comes with the package for systemd: `npm run docs` writes it beside this file. */
-import { sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
+import { emptyUnlessLoaded, sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
 
 /** Where a package of a distribution has it. */
 export const LLMP = '/usr/bin/llmp';
@@ -12,7 +12,7 @@ interface Unit {
   name: string;
   envFile: string;
   user: string;
-  /** Files without which it does not start; the last part is the credential's name. */
+  /** Files with settings that it needs; the last part is the credential's name. */
   credentials: readonly string[];
   /** Those that may be in /etc/credstore, with `llmp.` in front of the name. */
   stored: readonly string[];
@@ -63,7 +63,7 @@ SyslogIdentifier=${name}
 
 User=${user}
 Group=llmp
-${credentials.map((path) => `LoadCredential=${lastPart(path)}:${path}\n`).join('')}# From /etc/credstore and the like, as far as they are there.
+${credentials.map((path) => `LoadCredential=${lastPart(path)}:${path}\n${emptyUnlessLoaded(lastPart(path))}`).join('')}# From /etc/credstore and the like, as far as they are there.
 ${stored.map((credential) => `LoadCredential=${credential}:llmp.${credential}\n`).join('')}StateDirectory=${name}
 StateDirectoryMode=0700
 LogsDirectory=${name}

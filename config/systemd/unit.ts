@@ -39,8 +39,11 @@ ${START_LIMIT}
 ExecStart=${word(command[0])} -- ${word(command[1])} daemon --env-file %d/llmp.env
 LoadCredential=llmp.env:${specifiersEscaped(envFile)}
 ${credentials.map(({ name, path, credential }) => `LoadCredential=${credential}:${specifiersEscaped(path)}\nEnvironment=${name}_FILE=%d/${credential}\n`).join('')}ExecReload=/bin/kill -HUP $MAINPID
-${SUPERVISION}
+${SUPERVISION}SyslogIdentifier=llmp
+
 DynamicUser=yes
+# A user that systemd makes up has no home folder.
+Environment=HOME=${STATE_FOLDER}
 StateDirectory=llmp
 StateDirectoryMode=0700
 LogsDirectory=llmp

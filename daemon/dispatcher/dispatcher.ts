@@ -84,7 +84,7 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
   await stream.connection.open();
   deliverer.start();
   const reading = intake.run();
-  const stopUpkeep = startUpkeep({ stream, inHand, deliverer, metrics, clock, claimIdleMs });
+  const stopUpkeep = startUpkeep({ stream, inHand, deliverer, intake, metrics, clock, claimIdleMs });
   const done = isOnce ? untilDone() : new Promise<never>(() => undefined);
 
   /** Once the intake has ended, waits until nothing is in hand; or gives up. */

@@ -1,9 +1,9 @@
 /** `llmp dispatcher`: read the settings, compose, forward events, stop on a signal. */
 import { secretsOf } from '../../config/settings.js';
-import { readEnvFile, type Sources } from '../../config/sources.js';
+import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { realClock } from '../clock.js';
-import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../ending.js';
+import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from '../ending.js';
 import { leadsToJournal, STDERR, STDOUT } from '../journal.js';
 import { createLog, type AdjustableLog } from '../log.js';
 import { Supervisor } from '../supervisor.js';
@@ -28,11 +28,12 @@ export async function runDispatcher(run: DispatcherRun): Promise<number> {
   // Timers and connections that are lost keep no process alive; this does.
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
-    const loaded = loadDispatcherSettings(sources(run.envFile));
+    const areCredentialsWithheld = run.check === true && isReloadWithoutCredentials(process.env);
+    const loaded = loadDispatcherSettings({ ...sources(run.envFile), areCredentialsWithheld });
     const { settings, warnings } = loaded;
     if (run.check) {
       for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
-      process.stderr.write('the configuration is good\n');
+      process.stderr.write(`${CHECKED}${areCredentialsWithheld ? WITHOUT_CREDENTIALS : ''}\n`);
       return 0;
     }
     const log = createLog({

@@ -40,7 +40,8 @@ export function loadDispatcherSettings(sources: Sources) {
   if (dispatcherEndpoint === undefined) {
     problems.push(`DISPATCHER_ENDPOINT is required with DISPATCHER_SERVICE=${dispatcherService}`);
   }
-  if (dispatcherApiKey === undefined && TAKE_NOTHING_WITHOUT_KEY.has(dispatcherService)) {
+  const needsKey = 'dispatcherApiKey' in loaded.settings && dispatcherApiKey === undefined;
+  if (needsKey && TAKE_NOTHING_WITHOUT_KEY.has(dispatcherService)) {
     problems.push(`DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${dispatcherService}`);
   }
   if (problems.length > 0 || dispatcherEndpoint === undefined) throw new SettingsError(problems);

@@ -2,6 +2,7 @@
 import type { Clock } from '../core/ports.js';
 import type { Deliverer } from './deliverer.js';
 import type { InHand } from './in-hand.js';
+import type { Intake } from './intake.js';
 import type { DispatcherMetrics } from './metrics.js';
 import type { EventStream } from './stream.js';
 
@@ -16,13 +17,17 @@ export interface UpkeepOptions {
   stream: EventStream;
   inHand: InHand;
   deliverer: Deliverer;
+  intake: Pick<Intake, 'trouble'>;
   metrics: DispatcherMetrics;
   clock: Clock;
   claimIdleMs: number;
 }
 
 /** @returns stops it. What Redis does not take is tried again the next time. */
-export function startUpkeep({ stream, inHand, deliverer, metrics, clock, claimIdleMs }: UpkeepOptions): () => void {
+export function startUpkeep(options: UpkeepOptions): () => void {
+  const { stream, inHand, deliverer, intake, metrics, clock, claimIdleMs } = options;
+  // Until the intake has made its consumer group, Redis would refuse these commands, and the log would say so.
+  const whileReading = (action: () => Promise<void>) => () => (intake.trouble ? Promise.resolve() : action());
   const stops = [
     // What is in hand, the slow delivery and what waits for the back end, is not to be taken over by another.
     every(clock, Math.min(claimIdleMs / 3, LONGEST_HOLD_MS), async () => {
@@ -32,11 +37,17 @@ export function startUpkeep({ stream, inHand, deliverer, metrics, clock, claimId
       }
     }),
     every(clock, ACKNOWLEDGE_EVERY_MS, () => deliverer.acknowledge()),
-    every(clock, MEASURE_EVERY_MS, async () => {
-      metrics.measured(await stream.measure());
-    }),
-    every(clock, Math.min(CLEAN_EVERY_MS, GONE_AFTER_CLAIMS * claimIdleMs), () =>
-      stream.dropIdleConsumers(GONE_AFTER_CLAIMS * claimIdleMs),
+    every(
+      clock,
+      MEASURE_EVERY_MS,
+      whileReading(async () => {
+        metrics.measured(await stream.measure());
+      }),
+    ),
+    every(
+      clock,
+      Math.min(CLEAN_EVERY_MS, GONE_AFTER_CLAIMS * claimIdleMs),
+      whileReading(() => stream.dropIdleConsumers(GONE_AFTER_CLAIMS * claimIdleMs)),
     ),
   ];
   return () => {

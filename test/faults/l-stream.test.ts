@@ -172,6 +172,19 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect((await dispatcher.probe('/ready')).status).to.equal(200);
   });
 
+  it('a Redis that comes after the dispatcher is not said to refuse commands (finding F8)', async () => {
+    await redis.kill();
+    const dispatcher = await start();
+    await redis.begin();
+    await eventually('it made its group', () => {
+      dispatcher.clock.advance(2_000);
+      return dispatcher.logged.some((it) => it.includes('made the consumer group'));
+    });
+    dispatcher.clock.advance(2_000);
+    await eventually('it is ready', async () => (await dispatcher.probe('/ready')).status === 200);
+    expect(dispatcher.logged.filter((it) => it.includes('Redis refuses commands'))).to.be.empty;
+  });
+
   it('K02 K03 K20 a Redis that freezes or goes away delays events and loses none', async () => {
     const relay = await Relay.to(redis.port);
     const dispatcher = await start({ REDIS_ADDR: relay.address });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { LLMP, shippedFiles } from '../../config/systemd/shipped.js';
 import { unitText } from '../../config/systemd/unit.js';
@@ -108,6 +109,38 @@ describe(`R08 a unit of llmp${WITHOUT_SYSTEMD}`, function () {
         .and.not.to.match(/^MemoryDenyWriteExecute=/m);
     });
   }
+});
+
+describe(`the steps of the README${WITHOUT_SYSTEMD}`, () => {
+  it('install the units, their user and their folders on a machine that has none (finding F4)', function () {
+    if (WITHOUT_SYSTEMD) this.skip();
+    const readme = readFileSync(resolve(FOLDER, '../../README.md'), 'utf8');
+    const block = /^### Under systemd$[^]*?```sh\n([^]*?)```/m.exec(readme)?.[1] ?? '';
+    const root = temporaryFolder();
+    mkdirSync(join(root, 'etc')); // As on Debian, where /etc/sysusers.d does not exist.
+    const steps = block
+      .split('\n')
+      .filter((line) => !line.startsWith('systemctl '))
+      .join('\n')
+      .replaceAll(' /etc/', ` ${root}/etc/`)
+      .replaceAll('systemd-sysusers', `systemd-sysusers --root=${root}`)
+      .replaceAll('systemd-tmpfiles --create', `systemd-tmpfiles --root=${root} --create`)
+      .replaceAll(' -g llmp', ''); // This machine has no such group.
+    const { status, stderr } = spawnSync('sh', ['-ec', steps], { cwd: resolve(FOLDER, '../..'), encoding: 'utf8' });
+    expect(status, stderr).to.equal(0);
+    for (const unit of ['llmp.service', 'llmp@.service', 'llmp-dispatcher.service']) {
+      expect(readFileSync(join(root, 'etc/systemd/system', unit), 'utf8')).to.equal(shippedFiles().get(unit));
+    }
+    expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).to.match(/^llmp:/m);
+    expect(readFileSync(join(root, 'etc/llmp/credentials/management-token'), 'utf8')).to.match(/^\S{32}\n$/);
+    expect(existsSync(join(root, 'etc/llmp/llmp.env'))).to.equal(true);
+  });
+
+  it('say how much heap the limit of the units leaves (finding F8)', () => {
+    expect(shippedFiles().get('llmp.service')).to.include('MemoryHigh=1G\n');
+    const readme = readFileSync(resolve(FOLDER, '../../README.md'), 'utf8');
+    expect(readme).to.match(/`MemoryHigh=1G`[^]*?550 MB of heap/);
+  });
 });
 
 describe(`the user and the folders of the units${WITHOUT_SYSTEMD}`, () => {
