@@ -1,9 +1,10 @@
 import { createHash, randomFillSync, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { holdsSecret } from '../core/masking.js';
+import { percentDecodedForms } from '../core/percent.js';
 import { credentialInTarget } from '../core/refusal.js';
 import { digestOf, SECRET_LENGTH } from '../core/token.js';
-import { holdsToken, percentDecodedForms } from '../core/token-in-text.js';
+import { holdsToken } from '../core/token-in-text.js';
 
 /** The credential of `Authorization: Bearer <credential>`: any letter case of the scheme, exactly one space. */
 export function bearerOf(authorization: string | undefined): string | null {

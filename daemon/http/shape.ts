@@ -3,6 +3,7 @@
  * parser accepts and another might not, or might read otherwise, ends here.
  */
 import type { IncomingMessage } from 'node:http';
+import { percentDecodedForms } from '../core/percent.js';
 import { Refusal } from '../core/refusal.js';
 import { readFields, type RequestFields } from './fields.js';
 
@@ -53,15 +54,21 @@ export const methodNotAllowed = () => new Refusal('method_not_allowed', 'method 
 
 const PLAIN_TARGET = /^\/v1(?:\/[\w-]+)*$/;
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
-// A segment of dots only, in plain or in hexadecimal, perhaps with parameters (`..;x`).
-const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:;[^/]*)?(?=\/|$)/i;
+// A segment of one or two dots, perhaps with what some servers cut off a segment: parameters (`..;x`), a query, a fragment, spaces.
+const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[\0-\x20;?#][^/\\]*)?(?=[/\\]|$)/;
+// `.`, `/` and `\` in more bytes than UTF-8 allows, which lenient decoders take for the character.
+const OVERLONG = /\xc0[\xae\xaf]|\xc1\x9c|\xe0\x80[\xae\xaf]|\xe0\x81\x9c/;
 
 function checkTarget(target: string): void {
   if (target.length > LONGEST_TARGET) throw new Refusal('uri_too_long', 'request target too long');
   if (!isPlainTarget(target)) throw targetNotPlain();
 }
 
-/** One plain form, so that what is routed, cached and forwarded is the same thing. `%2F` is data and stays as it is. */
+/**
+ * One plain form, so that what is routed, cached and forwarded is the same thing. An encoded slash in a segment (`%2F`) is
+ * data and stays as it is; but what an upstream that decodes the path first would read as a way out of it is refused, even
+ * if it is encoded several times over.
+ */
 export function isPlainTarget(target: string): boolean {
   if (PLAIN_TARGET.test(target)) return true;
   const path = pathOf(target);
@@ -70,8 +77,8 @@ export function isPlainTarget(target: string): boolean {
     /^\/v1(?:\/|$)/.test(path) &&
     !/[\\#]/.test(target) &&
     !path.includes('//') &&
-    !DOT_SEGMENT.test(path) &&
-    !/%(?![0-9a-f]{2})/i.test(path)
+    !/%(?![0-9a-f]{2})/i.test(path) &&
+    !percentDecodedForms(path).some((form) => DOT_SEGMENT.test(form) || OVERLONG.test(form))
   );
 }
 

@@ -47,10 +47,59 @@ describe('A: targets and methods', () => {
     ],
     A26: ['*', 'v1/models', 'admin', 'llmp.test:80', '?x=/v1/models'],
   };
+  // What a server that decodes the path first, once or more often, would read as a way out of /v1.
+  const WAYS_OUT = [
+    '/v1/..%2f..%2f',
+    '/v1/..%2F..%2Fmanage/projects',
+    '/v1/..%2f',
+    '/v1/.%2fmodels',
+    '/v1/%2e%2e%2fmanage',
+    '/v1/%2e%2e%2f%2e%2e%2f',
+    '/v1/.%2e%2F',
+    '/v1/x/..%2f..',
+    '/v1/x%2f..%2f..%2fmanage',
+    '/v1/x%2f..',
+    '/v1/x%2f.%2e?a=b',
+    '/v1/..%5c..%5c',
+    '/v1/..%5Cmanage',
+    '/v1/x%5c..%5c..%5cmanage',
+    '/v1/%2e%2e%5c',
+    '/v1/..%2f..%5cmanage',
+    '/v1/..;%2fmanage',
+    '/v1/..%3bx%2fmanage',
+    '/v1/..%3Bx/manage',
+    '/v1/..%3f/manage',
+    '/v1/..%23',
+    '/v1/..%00/manage',
+    '/v1/..%20/manage',
+    '/v1/..%09%2fmanage',
+    '/v1/%252e%252e/manage',
+    '/v1/%252e%252e%252fmanage',
+    '/v1/..%252f..%252f',
+    '/v1/..%255c',
+    '/v1/..%25%32%66',
+    '/v1/..%25252fmanage',
+    '/v1/x%252f..%252f',
+    '/v1/%c0%ae%c0%ae/manage',
+    '/v1/..%c0%afmanage',
+    '/v1/..%C1%9Cmanage',
+    '/v1/%e0%80%ae%e0%80%ae/manage',
+  ];
   const SERVED_AS_THEY_ARE = [
     '/v1/',
     '/v1',
     '/v1/files/a%2Fb',
+    '/v1/models/org%2Fname',
+    '/v1/models/ft:gpt-4o:org%2fname::id%3Ba',
+    '/v1/files/https%3A%2F%2Fexample.com%2Fa%2Fb.txt',
+    '/v1/files/a%5Cb',
+    '/v1/files/a%252Fb',
+    '/v1/files/a..%2fb',
+    '/v1/files/%2e%2e.txt',
+    '/v1/files/..a%2f...%2f..b',
+    '/v1/files/100%25',
+    '/v1/files/%C3%A0%E2%82%AC',
+    '/v1/files/%ff',
     '/v1/a..b',
     '/v1/...',
     "/v1/~a!$&'()*+,;=:@",
@@ -66,6 +115,15 @@ describe('A: targets and methods', () => {
         await stage.expectNothingSpent();
       });
     }
+  }
+
+  for (const target of WAYS_OUT) {
+    it(`A25 ${target} is 400, as a plain request and as a WebSocket, and goes nowhere (finding C4)`, async () => {
+      expectRefusal(await stage.ask(stage.get({}, target)), MALFORMED);
+      const websocket = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' };
+      expectRefusal(await stage.ask(head(`GET ${target}`, stage.secret, websocket)), MALFORMED);
+      await stage.expectNothingSpent();
+    });
   }
 
   for (const target of SERVED_AS_THEY_ARE) {
