@@ -19,14 +19,67 @@ export function upstreamRequestHeaders(
   ];
 }
 
-/** Of an upstream's answer these stay here: meant for us, or ours to say. */
-export const NOT_SENT_BACK: ReadonlySet<string> = new Set([
+/**
+ * What a browser would keep for, or do to, the whole origin of the answer. To a browser that is this daemon, on which the
+ * Admin UI lives: not a provider's to decide.
+ */
+const ACTS_ON_ORIGIN = [
+  // State of the origin, and its end.
+  'set-cookie',
+  'set-cookie2',
+  'clear-site-data',
+  'set-login',
+  'activate-storage-access',
+  'sec-session-registration',
+  'secure-session-registration',
+  // Which keys, protocols and servers belong to it from now on.
+  'strict-transport-security',
+  'public-key-pins',
+  'public-key-pins-report-only',
+  'expect-ct',
+  'alt-svc',
+  'alternate-protocol',
+  // Where its errors are reported.
+  'nel',
+  'report-to',
+  'reporting-endpoints',
+  // What its later requests carry, and which of its pages share a process or a service worker.
+  'accept-ch',
+  'accept-ch-lifetime',
+  'critical-ch',
+  'use-as-dictionary',
+  'origin-agent-cluster',
+  'service-worker-allowed',
+  'speculation-rules',
+  // Leads away, and lets other origins measure. Redirects (`Location`) are the client's to follow.
+  'refresh',
+  'timing-allow-origin',
+];
+
+/** What a server in front of this daemon would take for an order of ours: nginx serves the file that `X-Accel-Redirect` names. */
+const ORDERS_TO_SERVERS = [
+  'x-accel-redirect',
+  'x-accel-expires',
+  'x-accel-charset',
+  'x-accel-limit-rate',
+  'x-sendfile',
+  'x-lighttpd-send-file',
+  'x-litespeed-location',
+  'x-reproxy-url',
+];
+
+const OURS_TO_SAY = ['x-proxy-cache', 'x-token-expires-at', 'x-token-requests-remaining', 'x-upstream-request-id'];
+
+const NOT_SENT_BACK: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
-  'x-proxy-cache',
-  'x-token-expires-at',
-  'x-token-requests-remaining',
-  'x-upstream-request-id',
+  ...ACTS_ON_ORIGIN,
+  ...ORDERS_TO_SERVERS,
+  ...OURS_TO_SAY,
 ]);
+
+/** Whether a header field of an upstream's answer stays here. @param name in lower case. */
+export const staysHere = (name: string): boolean =>
+  NOT_SENT_BACK.has(name) || name.startsWith('proxy-') || name.startsWith('access-control-'); // Which pages may read an answer of ours is not the upstream's to say.
 
 /** What an answer says of the token that it was asked for with, and to whom. */
 export interface OwnFacts {
@@ -67,8 +120,7 @@ type FieldKind = 'forwarded' | 'dropped' | (typeof LOOKED_AT)[number];
 const kindOf = remembering<FieldKind>((lower) => {
   const lookedAt = LOOKED_AT.find((name) => name === lower);
   if (lookedAt) return lookedAt;
-  if (lower.startsWith('access-control-')) return 'dropped'; // Which pages may read an answer of ours is not the upstream's to say.
-  return NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') ? 'dropped' : 'forwarded';
+  return staysHere(lower) ? 'dropped' : 'forwarded';
 });
 
 /**

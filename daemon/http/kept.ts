@@ -4,15 +4,12 @@ import { fieldsOf } from '../core/field-values.js';
 import type { KeptAnswer } from '../core/ports.js';
 import type { Ages } from '../core/wish.js';
 import { namedByConnection, remembering } from './fields.js';
-import { connectionOf, EVENT_STREAM, latin1, NOT_SENT_BACK, type OwnFacts, pushOwn } from './headers.js';
+import { connectionOf, EVENT_STREAM, latin1, type OwnFacts, pushOwn, staysHere } from './headers.js';
 
 // Of the answer as it came, or of the moment; the rest of what is not kept is not sent back either.
 const OF_ITS_TIME = new Set(['age', 'date', 'content-length', 'server-timing', 'x-request-id']);
 
-const isKept = remembering<boolean>((lower) => {
-  const isOurs = NOT_SENT_BACK.has(lower) || lower.startsWith('proxy-') || lower.startsWith('access-control-');
-  return !isOurs && !OF_ITS_TIME.has(lower);
-});
+const isKept = remembering<boolean>((lower) => !staysHere(lower) && !OF_ITS_TIME.has(lower));
 
 export interface Keepable {
   head: AnswerHead;
@@ -54,7 +51,7 @@ export function replayHeaders(answer: KeptAnswer, status: number, ages: Ages, fa
     const name = headers[i] ?? '';
     const value = headers[i + 1] ?? '';
     const kind = kindOf(name);
-    if (status === 304 && (kind === 'entity' || kind === 'content-type')) continue;
+    if (kind === 'dropped' || (status === 304 && (kind === 'entity' || kind === 'content-type'))) continue;
     if (kind === 'vary') vary += `${value}, `;
     else if (kind === 'cache-status') cacheStatus += `${value}, `;
     else list.push(name, value);
@@ -68,6 +65,7 @@ export function replayHeaders(answer: KeptAnswer, status: number, ages: Ages, fa
 }
 
 const kindOf = remembering((lower) => {
+  if (staysHere(lower)) return 'dropped'; // An older release, with which Redis is shared, may have kept it.
   if (lower === 'vary' || lower === 'cache-status') return lower;
   if (OF_NOT_MODIFIED.has(lower)) return 'any';
   return lower === 'content-type' ? 'content-type' : 'entity';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { chunk, LAST_CHUNK, type RawAnswer } from '../support/raw.js';
+import { chunk, head, LAST_CHUNK, type RawAnswer } from '../support/raw.js';
 import { givenBeside } from './support/fields.js';
 import { staged } from './support/stage.js';
 
@@ -53,6 +53,64 @@ describe('B: the headers to the client', () => {
     });
   }
 
+  /** To a browser the daemon's origin is that of the Admin UI. */
+  const ACTS_ON_ORIGIN: Record<string, string[]> = {
+    'keep cookies': ['Set-Cookie: llmp_session=a; Path=/', 'SET-COOKIE: b=2', 'Set-Cookie2: c=3'],
+    'forget what it keeps': ['Clear-Site-Data: "cookies", "storage"'],
+    'use TLS, or certain keys, from now on': [
+      'Strict-Transport-Security: max-age=31536000; includeSubDomains; preload',
+      'Public-Key-Pins: pin-sha256="a"; max-age=1',
+      'Public-Key-Pins-Report-Only: pin-sha256="a"',
+      'Expect-CT: max-age=86400, enforce',
+    ],
+    'ask another server': ['alt-svc: h3="evil.test:443"; ma=86400; persist=1', 'Alternate-Protocol: 443:quic'],
+    'go elsewhere': ['Refresh: 0; url=https://evil.test/'],
+    'report errors to somebody': [
+      'NEL: {"report_to":"a","max_age":86400}',
+      'Report-To: {"group":"a","max_age":86400,"endpoints":[{"url":"https://evil.test"}]}',
+      'Reporting-Endpoints: a="https://evil.test"',
+    ],
+    'let a script of the provider serve all pages': ['Service-Worker-Allowed: /'],
+    'say more of itself': [
+      'Accept-CH: Sec-CH-UA-Model',
+      'Critical-CH: Sec-CH-UA-Model',
+      'Use-As-Dictionary: match="/*"',
+    ],
+    'fetch pages in advance': ['Speculation-Rules: "/v1/rules.json"'],
+    'believe in a log-in': ['Set-Login: logged-in', 'Secure-Session-Registration: (ES256);path="a"'],
+    'be measured by others': ['Timing-Allow-Origin: *'],
+  };
+  for (const [what, fields] of Object.entries(ACTS_ON_ORIGIN)) {
+    it(`B10 lack what would have a browser ${what}, on our origin (finding C8)`, async () => {
+      expect(givenBeside(stage, await given('X-Fine: a', ...fields))).to.deep.equal([FINE, LENGTH]);
+    });
+
+    it(`B10 lack what would have a browser ${what}, in the answer to a WebSocket's handshake (finding C8)`, async () => {
+      const asked = head('GET /v1/realtime', stage.secret, {
+        Connection: 'Upgrade',
+        Upgrade: 'websocket',
+        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+        'Sec-WebSocket-Version': '13',
+      });
+      const lines = [...fields, 'X-Fine: a'].map((field) => `${field}\r\n`).join('');
+      for (const status of [101, 403]) {
+        stage.upstream.script = (exchange) => {
+          if (status === 101) exchange.switchProtocols(lines);
+          else exchange.answer(status, lines);
+        };
+        const answer = await stage.ask(asked);
+        expect(answer.status).to.equal(status);
+        expect(answer.header('x-fine')).to.equal('a');
+        for (const field of fields) expect(answer.all(field.split(':')[0] ?? ''), field).to.deep.equal([]);
+      }
+    });
+  }
+
+  it('B10 lack what a server in front of us would take for an order of ours (finding C8)', async () => {
+    const orders = ['X-Accel-Redirect: /internal/secrets', 'X-Accel-Limit-Rate: 1', 'X-Sendfile: /etc/passwd'];
+    expect(givenBeside(stage, await given('X-Fine: a', ...orders))).to.deep.equal([FINE, LENGTH]);
+  });
+
   it('B03 frame the body, even if Connection names its length', async () => {
     const answer = await given('Connection: content-length');
     expect(givenBeside(stage, answer)).to.deep.equal([['Transfer-Encoding', 'chunked']]);
@@ -60,13 +118,13 @@ describe('B: the headers to the client', () => {
 
   it('B08 keep repeated fields apart and in their order', async () => {
     const fields = [
-      'Set-Cookie: a=1; Path=/',
+      'X-Repeated: a=1; Path=/',
       'Link: </a>; rel=next',
       'WWW-Authenticate: Basic realm="a, b"',
-      'set-cookie: b=2, with a comma',
+      'x-repeated: b=2, with a comma',
       'Link: </b>; rel=prev',
       'WWW-Authenticate: Digest nonce="c"',
-      'Set-Cookie: a=1; Path=/',
+      'X-Repeated: a=1; Path=/',
     ];
     const expected = fields.map((field) => field.split(/: (.*)/).slice(0, 2));
     expect(givenBeside(stage, await given(...fields))).to.deep.equal([...expected, LENGTH]);
@@ -81,8 +139,10 @@ describe('B: the headers to the client', () => {
       'openai-version: 2020-10-01',
       'x-ratelimit-limit-requests: 10000',
       'cf-ray: 8f0-AMS',
-      'alt-svc: h3=":443"; ma=86400',
-      'Strict-Transport-Security: max-age=1',
+      "Content-Security-Policy: default-src 'none'",
+      'X-Content-Type-Options: nosniff',
+      'Location: https://provider.test/v1/elsewhere',
+      'X-Accel-Buffering: no',
       'X-Latin: caf\xe9',
       'X-Empty: ',
     ];

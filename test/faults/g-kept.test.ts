@@ -1,5 +1,7 @@
 /** Which answers are kept, and for how long. */
 import { expect } from 'chai';
+import type { KeptAnswer } from '../../daemon/core/ports.js';
+import { replayHeaders } from '../../daemon/http/kept.js';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawAnswer } from '../support/raw.js';
 import { staged } from './support/stage.js';
@@ -254,6 +256,29 @@ describe('G: what is kept', () => {
       await client.closed;
       answering('');
       expect(cacheOf(await post('{"stream":true}'))).to.equal('miss');
+    });
+  });
+
+  describe('what would act on the origin of the Admin UI', () => {
+    const fields = ['Strict-Transport-Security: max-age=1', 'Clear-Site-Data: "*"', 'Alt-Svc: h3=":443"', 'Refresh: 0'];
+
+    it('G08 stands in no hit (finding C8)', async () => {
+      answering(`Cache-Control: max-age=60\r\nX-Fine: a\r\n${fields.map((field) => `${field}\r\n`).join('')}`);
+      for (const expected of ['miss', 'hit']) {
+        const answer = await get('/v1/models');
+        expect([cacheOf(answer), answer.header('x-fine')]).to.deep.equal([expected, 'a']);
+        for (const field of fields) expect(answer.all(field.split(':')[0] ?? ''), field).to.deep.equal([]);
+      }
+    });
+
+    it('is not sent though an older release kept it, with which Redis is shared (finding C8)', () => {
+      const headers = ['X-Fine', 'a', 'Alt-Svc', 'h3=":443"', 'set-cookie', 'a=1'];
+      const kept = { headers, body: Buffer.from('{}') } as unknown as KeptAnswer;
+      const facts = { requestId: 'r', expiresAt: '', remaining: null, cors: {} };
+      const sent = replayHeaders(kept, 200, { ageMs: 0, freshForMs: 1 }, facts).map((text) => text.toLowerCase());
+      expect(sent).to.include('x-fine');
+      for (const name of ['alt-svc', 'set-cookie']) expect(sent).not.to.include(name);
+      return Promise.resolve();
     });
   });
 
