@@ -135,6 +135,13 @@ const forwarding = {
     'The most connections to the upstream at a time, WebSockets included.',
   ),
   maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The largest request body.'),
+  errorShape: setting(
+    'ERROR_SHAPE',
+    oneOf('auto', 'plain', 'openai'),
+    'auto',
+    "The form of the daemon's own errors under /v1: plain is the form of /manage, openai the one that OpenAI's SDKs read. With auto a request with a header X-Stainless-* or OpenAI-*, or whose User-Agent names openai, gets openai, and any other gets plain.",
+    'isReloadable',
+  ),
 };
 
 const database = {

@@ -27,10 +27,11 @@ import { drain } from './drain.js';
 import { Heap } from './heap.js';
 import { Afterwards } from './http/afterwards.js';
 import { createApp, type Mounted } from './http/app.js';
-import { addressesBehind } from './http/client-address.js';
+import { addressesBehind, tlsBehind } from './http/client-address.js';
 import { EventStreams } from './http/event-stream.js';
 import { decoder } from './http/decoding.js';
 import { Forwarder } from './http/forward.js';
+import { type OffPath, offPath } from './http/off-path.js';
 import { createProxy, type Proxy } from './http/proxy.js';
 import type { ManageOptions } from './http/manage.js';
 import type { Scraped } from './http/scrape.js';
@@ -326,10 +327,12 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     manage: ManageOptions | null;
     admin: Mounted | null;
     metrics: Scraped | null;
+    offPath: OffPath | null;
   }) =>
     createHttpServer({
       proxy: serves.proxy,
       upgrades: serves.upgrades,
+      offPath: serves.offPath,
       app: createApp({ log, probes: probeRoutes(probes), ...serves }),
       clock,
       maxConnections: connections.maxConnections,
@@ -344,15 +347,18 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
         // It asks as every front end does, but within this process: no headers come between but its own, neither a limit nor a free place
         // among the connections matters, and it works wherever the daemon listens.
         server: 'http://daemon',
-        fetch: fetchFrom(createApp({ log, probes: null, manage, admin: null, metrics: null })),
+        fetch: fetchFrom(createApp({ log, probes: null, manage, admin: null, metrics: null, offPath: null })),
         clock,
         live,
         log,
       })
     : null;
   const forOperators = { manage, admin, metrics: scraped };
-  const server = serverOf({ proxy, upgrades, ...(managementListenAddress ? FOR_CLIENTS_ALONE : forOperators) });
-  const managementServer = managementListenAddress ? serverOf({ proxy: null, upgrades: null, ...forOperators }) : null;
+  const forClients = { proxy, upgrades, offPath: offPath({ live, isTls: tlsBehind(settings.trustedProxies) }) };
+  const server = serverOf({ ...forClients, ...(managementListenAddress ? FOR_CLIENTS_ALONE : forOperators) });
+  const managementServer = managementListenAddress
+    ? serverOf({ proxy: null, upgrades: null, offPath: null, ...forOperators })
+    : null;
   const servers = managementServer ? [server, managementServer] : [server];
 
   const close = async () => {

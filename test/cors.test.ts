@@ -39,7 +39,7 @@ const corsOf = ({ fields }: RawAnswer) =>
 const variesBy = (answer: RawAnswer) => answer.header('vary')?.split(', ') ?? [];
 
 const EXPOSED =
-  'X-PROXY-CACHE, X-Request-ID, X-Upstream-Request-ID, Retry-After, RateLimit, RateLimit-Policy, ' +
+  'X-PROXY-CACHE, X-Request-ID, X-Upstream-Request-ID, Retry-After, X-Should-Retry, RateLimit, RateLimit-Policy, ' +
   'X-Token-Expires-At, X-Token-Requests-Remaining, ETag, Link, X-Total-Count';
 const readableBy = (origin: string) => [
   `Access-Control-Allow-Origin: ${origin}`,

@@ -18,6 +18,7 @@ describe('a client that reads its answer slowly', () => {
     server = createHttpServer({
       proxy: null,
       upgrades: null,
+      offPath: null,
       app: (_req, res) => {
         hasAnswered = true;
         res.end(Buffer.alloc(ANSWER_BYTES, 'x'));

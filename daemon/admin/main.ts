@@ -88,7 +88,8 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   const listener = createHttpServer({
     proxy: null,
     upgrades: null,
-    app: createApp({ log, probes: front, manage: null, admin, metrics: null }),
+    offPath: null,
+    app: createApp({ log, probes: front, manage: null, admin, metrics: null, offPath: null }),
     clock: realClock,
     maxConnections,
     isDraining: () => readiness.isDraining,

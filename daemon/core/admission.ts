@@ -27,7 +27,15 @@ import { Account, type Known, Pass } from './account.js';
 import { Histogram } from './histogram.js';
 import type { Change, Clock, KnownToken, Ledger, Log, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
-import { limitReached, projectInactive, Refusal, unauthorized, unavailable } from './refusal.js';
+import {
+  limitReached,
+  projectInactive,
+  Refusal,
+  tokenExpired,
+  tokenRevoked,
+  unauthorized,
+  unavailable,
+} from './refusal.js';
 import { Remembered } from './remembered.js';
 import { Settlement } from './settlement.js';
 import { digestOf, isWellFormedSecret } from './token.js';
@@ -263,7 +271,7 @@ export class Admission {
 
   #whyEnded({ digest, known }: Account): (() => Refusal) | null {
     if (!known) return this.#remembered.isMissing(digest) ? unauthorized : null;
-    if (!known.token.isActive) return unauthorized;
+    if (!known.token.isActive) return tokenRevoked;
     return known.projectIsActive ? null : projectInactive;
   }
 
@@ -351,8 +359,8 @@ export class Admission {
    */
   #check(account: KnownAccount): boolean {
     const { token, projectIsActive } = account.known;
-    if (!token.isActive) throw unauthorized();
-    if (this.#clock.now() >= token.expiresAtMs) throw unauthorized();
+    if (!token.isActive) throw tokenRevoked();
+    if (this.#clock.now() >= token.expiresAtMs) throw tokenExpired();
     if (!projectIsActive) throw projectInactive();
     if (!account.isCapped || account.units > 0) return true;
     if (this.#clock.monotonic() < account.exhaustedUntilMs) throw limitReached();
@@ -445,8 +453,8 @@ function isKnown(account: Account): account is KnownAccount {
 
 /** The changes that end what is in flight, and the answer for a client that has not been sent one yet. */
 const ENDS: Partial<Record<Change['kind'], () => Refusal>> = {
-  'token.revoked': unauthorized,
-  'tokens.revoked': unauthorized,
+  'token.revoked': tokenRevoked,
+  'tokens.revoked': tokenRevoked,
   'project.deactivated': projectInactive,
 };
 

@@ -61,6 +61,10 @@ export interface RefusalDetails {
   allow?: string;
   /** Sent as `RateLimit` and `RateLimit-Policy`. */
   rateLimit?: RateLimitState;
+  /** What the client can do about it: the end of a sentence that the message begins. */
+  hint?: string;
+  /** Why a token is not good any more. Only whoever has the right secret may learn of it. */
+  tokenIs?: 'expired' | 'revoked';
 }
 
 /** A token that is known, for the records. */
@@ -77,6 +81,8 @@ export class Refusal extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
   readonly rateLimit: RateLimitState | undefined;
+  readonly hint: string | undefined;
+  readonly tokenIs: 'expired' | 'revoked' | undefined;
 
   constructor(
     readonly kind: RefusalKind,
@@ -91,6 +97,8 @@ export class Refusal extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.allow = details.allow;
     this.rateLimit = details.rateLimit;
+    this.hint = details.hint;
+    this.tokenIs = details.tokenIs;
   }
 }
 
@@ -102,12 +110,19 @@ export const logInRefused = () => new Refusal('log_in_refused', 'this is not the
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
 /** Also of one in the path. Nothing of the request is forwarded: the target goes on byte for byte, and would take it along. */
 export const credentialInTarget = () =>
-  new Refusal(
-    'credential_in_query',
-    'the URL holds a credential, which is not accepted there: send the token as Authorization: Bearer sk-wt-…',
-  );
-export const projectInactive = () => new Refusal('project_inactive', 'project is inactive');
-export const limitReached = () => new Refusal('request_limit_reached', 'token request limit reached');
+  new Refusal('credential_in_query', 'the URL holds a credential, which is not accepted there', {
+    hint: 'send the token as `Authorization: Bearer sk-wt-…`',
+  });
+/** For the holder of the right secret. */
+export const tokenExpired = () => new Refusal('unauthorized', 'unauthorized', { tokenIs: 'expired' });
+/** For the holder of the right secret. */
+export const tokenRevoked = () => new Refusal('unauthorized', 'unauthorized', { tokenIs: 'revoked' });
+export const projectInactive = () =>
+  new Refusal('project_inactive', 'project is inactive', {
+    hint: 'ask whoever issued the token to activate the project again, or for a token of another one',
+  });
+export const limitReached = () =>
+  new Refusal('request_limit_reached', 'token request limit reached', { hint: 'ask for another token' });
 export const rateLimited = (rateLimit: RateLimitState) =>
   new Refusal('rate_limited', 'rate limit exceeded', { rateLimit, retryAfterSeconds: wholeSeconds(rateLimit.resetMs) });
 export const loopDetected = () =>

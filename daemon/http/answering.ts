@@ -11,6 +11,7 @@ import { clientResponseHeaders, EVENT_STREAM, recordedId } from './headers.js';
 import { replayHeaders } from './kept.js';
 import { sendProblem } from './problems.js';
 import type { RequestRecord } from './record.js';
+import { wordingFor, type WordingSettings } from './wording.js';
 
 /** What every refusal on /v1 carries. */
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
@@ -26,7 +27,7 @@ export class Answering {
     private readonly req: IncomingMessage,
     private readonly res: ServerResponse,
     private readonly record: RequestRecord,
-    private readonly cors: CorsSettings,
+    private readonly settings: CorsSettings & WordingSettings,
     onDrain: () => void,
   ) {
     this.#delivery = new Delivery(res, onDrain);
@@ -41,7 +42,7 @@ export class Answering {
       requestId: record.requestId,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
-      cors: corsFields(this.cors, this.req),
+      cors: corsFields(this.settings, this.req),
       upstreamMs: nowMs - (forwardedAtMs ?? nowMs),
       proxyMs: (forwardedAtMs ?? nowMs) - startedAtMs,
     });
@@ -80,7 +81,7 @@ export class Answering {
       requestId: record.requestId,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
-      cors: corsFields(this.cors, req),
+      cors: corsFields(this.settings, req),
     });
     res.writeHead(status, headers);
     const { body } = answer;
@@ -95,14 +96,15 @@ export class Answering {
   }
 
   refuse(refusal: Refusal): void {
-    sendProblem(this.res, refusal, this.record.requestId, { ...REFUSAL_HEADERS, ...corsFields(this.cors, this.req) });
+    const headers = { ...REFUSAL_HEADERS, ...corsFields(this.settings, this.req) };
+    sendProblem(this.res, refusal, this.record.requestId, headers, wordingFor(refusal, this.req, this.settings));
   }
 
   /** To OPTIONS, which is never forwarded. */
   options(): void {
     this.record.outcome = 'ok';
     this.record.status = 204;
-    const cors = preflightFields(this.cors, this.req);
+    const cors = preflightFields(this.settings, this.req);
     this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.record.requestId });
     this.res.end();
   }

@@ -6,6 +6,7 @@ import { ClientGone } from './body.js';
 import type { Locals } from './caller.js';
 import { requestIdOf } from './credentials.js';
 import { type ManageOptions, manageRoutes } from './manage.js';
+import type { OffPath } from './off-path.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from './problems.js';
 import { type Scraped, scrapeRoute } from './scrape.js';
 
@@ -19,6 +20,8 @@ export interface AppOptions {
   admin: Mounted | null;
   /** Null where no metrics are served. */
   metrics: Scraped | null;
+  /** How who misses /v1 is refused; null where /v1 is not served. */
+  offPath: OffPath | null;
 }
 
 /** Pages of somebody else's making. */
@@ -28,7 +31,7 @@ export interface Mounted {
   pages: RequestHandler;
 }
 
-export function createApp({ log, probes, manage, admin, metrics }: AppOptions): Express {
+export function createApp({ log, probes, manage, admin, metrics, offPath }: AppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -43,7 +46,7 @@ export function createApp({ log, probes, manage, admin, metrics }: AppOptions): 
   if (manage) app.use(manageRoutes(manage));
   if (admin) mount(app, admin);
   app.use(notFound);
-  app.use(problems(log));
+  app.use(problems(log, offPath));
   return app;
 }
 
@@ -66,7 +69,7 @@ const notFound: RequestHandler = () => {
   throw new Refusal('not_found', 'no such path');
 };
 
-function problems(log: Log): ErrorRequestHandler {
+function problems(log: Log, offPath: OffPath | null): ErrorRequestHandler {
   // Express tells an error handler by its four parameters.
   return (error: unknown, req, res, _next) => {
     if (error instanceof ClientGone) return;
@@ -76,7 +79,7 @@ function problems(log: Log): ErrorRequestHandler {
     if (status >= 500) {
       log.error('a request failed', { requestId, method: req.method, code: codeOf(refusal), error: refusal.cause });
     }
-    sendProblem(res, refusal, requestId, cors);
+    sendProblem(res, refusal, requestId, cors, offPath?.wording(refusal, req));
   };
 }
 

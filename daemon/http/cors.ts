@@ -17,6 +17,7 @@ const EXPOSED = [
   'X-Request-ID',
   'X-Upstream-Request-ID',
   'Retry-After',
+  'X-Should-Retry',
   'RateLimit',
   'RateLimit-Policy',
   'X-Token-Expires-At',

@@ -1,11 +1,17 @@
 import type { ServerResponse } from 'node:http';
 import { type RateLimitState, Refusal, type RefusalKind, wholeSeconds } from '../core/refusal.js';
+import { errorBody, type ErrorType } from './dialect.js';
 import { closeGently } from './endings.js';
+import type { Wording } from './wording.js';
 
 interface Problem {
   status: number;
+  /** What OpenAI's API calls errors of this kind. By the status unless stated. */
+  type?: ErrorType;
   /** For programs; never changes its meaning. The kind itself unless stated. */
   code?: string;
+  /** To ask again would be answered in the same way, and SDKs are told so: left alone they repeat many a request. */
+  isFinal?: boolean;
   /** Where the next request on the connection would begin cannot be told, so there is none. */
   endsConnection?: boolean;
 }
@@ -21,25 +27,25 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   schema_too_new: { status: 409 },
   method_not_allowed: { status: 405 },
   unsupported_media_type: { status: 415 },
-  project_inactive: { status: 403 },
+  project_inactive: { status: 403, isFinal: true },
   unavailable: { status: 503 },
   internal: { status: 500 },
   malformed_request: { status: 400, endsConnection: true },
-  unauthorized: { status: 401 },
-  credential_in_query: { status: 401 },
+  unauthorized: { status: 401, isFinal: true },
+  credential_in_query: { status: 401, isFinal: true },
   request_timeout: { status: 408 },
-  body_too_large: { status: 413 },
+  body_too_large: { status: 413, isFinal: true },
   uri_too_long: { status: 414, endsConnection: true },
   expectation_failed: { status: 417, endsConnection: true },
-  request_limit_reached: { status: 429 },
-  rate_limited: { status: 429 },
+  request_limit_reached: { status: 429, type: 'insufficient_quota', isFinal: true },
+  rate_limited: { status: 429, type: 'rate_limit_error' },
   headers_too_large: { status: 431, endsConnection: true },
   transfer_coding_not_supported: { status: 501, code: 'not_supported', endsConnection: true },
   http_version_not_supported: { status: 505, code: 'not_supported', endsConnection: true },
   loop_detected: { status: 508 },
   not_cached: { status: 504 },
   upstream_unreachable: { status: 502 },
-  upstream_key_rejected: { status: 502 },
+  upstream_key_rejected: { status: 502, isFinal: true },
   upstream_malformed: { status: 502 },
   upstream_timeout: { status: 504 },
 };
@@ -47,9 +53,17 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
 /** What a refusal of this kind becomes. */
 export const problemOf = (kind: RefusalKind): Required<Problem> => ({
   code: kind,
+  type: typeOf(PROBLEMS[kind].status),
+  isFinal: false,
   endsConnection: false,
   ...PROBLEMS[kind],
 });
+
+function typeOf(status: number): ErrorType {
+  if (status === 401) return 'authentication_error';
+  if (status === 403) return 'permission_error';
+  return status < 500 ? 'invalid_request_error' : 'server_error';
+}
 
 export const statusOf = (refusal: Refusal): number => problemOf(refusal.kind).status;
 export const codeOf = (refusal: Refusal): string => problemOf(refusal.kind).code;
@@ -59,19 +73,40 @@ export function asRefusal(error: unknown): Refusal {
   return error instanceof Refusal ? error : new Refusal('internal', 'internal error', { cause: error });
 }
 
-/** The header fields and the body of an error answer. */
-export function problemAnswer(refusal: Refusal, requestId: string): { headers: Record<string, string>; body: string } {
-  const body = JSON.stringify({ error: refusal.message, code: codeOf(refusal), request_id: requestId });
+// For management, whose clients are our own.
+const PLAIN: Wording = { dialect: 'plain', hint: undefined, hasToken: false };
+
+/**
+ * The header fields and the body of an error answer.
+ *
+ * @param wording for a client of /v1.
+ */
+export function problemAnswer(
+  refusal: Refusal,
+  requestId: string,
+  wording?: Wording,
+): { headers: Record<string, string>; body: string } {
+  const { code, type, isFinal } = problemOf(refusal.kind);
+  const { dialect, hint } = wording ?? PLAIN;
+  const body = errorBody(dialect, { message: refusal.message, hint, type, code, requestId });
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
     'X-Request-ID': requestId,
   };
-  if (statusOf(refusal) === 401) headers['WWW-Authenticate'] = 'Bearer';
+  if (statusOf(refusal) === 401) headers['WWW-Authenticate'] = challengeOf(refusal, wording);
+  if (wording && isFinal) headers['X-Should-Retry'] = 'false';
   if (refusal.retryAfterSeconds !== undefined) headers['Retry-After'] = String(refusal.retryAfterSeconds);
   if (refusal.allow !== undefined) headers.Allow = refusal.allow;
   if (refusal.rateLimit) Object.assign(headers, rateLimitFields(refusal.rateLimit));
   return { headers, body };
+}
+
+/** As RFC 6750 has it, 3: with an error only where a token was sent. */
+function challengeOf({ tokenIs }: Refusal, wording: Wording | undefined): string {
+  if (!wording?.hasToken) return 'Bearer';
+  const description = tokenIs === undefined ? '' : `, error_description="${tokenIs}"`;
+  return `Bearer error="invalid_token"${description}`;
 }
 
 /** As draft-ietf-httpapi-ratelimit-headers has them: what is left and until when, and what is allowed in which time. */
@@ -86,12 +121,13 @@ export function sendProblem(
   refusal: Refusal,
   requestId: string,
   extraHeaders: Readonly<Record<string, string>> = {},
+  wording?: Wording,
 ): void {
   if (res.headersSent) {
     res.destroy();
     return;
   }
-  const { headers, body } = problemAnswer(refusal, requestId);
+  const { headers, body } = problemAnswer(refusal, requestId, wording);
   // What was set for the answer that is not to be must not travel with this one.
   for (const name of res.getHeaderNames()) res.removeHeader(name);
   if (problemOf(refusal.kind).endsConnection) res.shouldKeepAlive = false;

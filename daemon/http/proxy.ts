@@ -38,8 +38,11 @@ import { isSoughtByBody, isWrite, LARGEST_LOOKED_UP, visitTo } from './seeking.j
 import { checkExpectation, checkShape } from './shape.js';
 import { Turn } from './turn.js';
 import { Watches } from './watch.js';
+import type { WordingSettings } from './wording.js';
 
-type ProxySettings = CorsSettings & Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+type ProxySettings = CorsSettings &
+  WordingSettings &
+  Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
 export interface ProxyOptions extends RecordOptions {
   admission: Admission;

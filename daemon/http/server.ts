@@ -7,6 +7,7 @@ import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { requestIdOf } from './credentials.js';
 import { boundConnections, linger } from './endings.js';
 import { isHandshake } from './handshake.js';
+import type { OffPath } from './off-path.js';
 import { asRefusal, sendProblem } from './problems.js';
 import { isProxied, type Proxy } from './proxy.js';
 import { checkExpectation, checkMessage, LARGEST_HEADERS, LONGEST_TARGET, targetNotPlain } from './shape.js';
@@ -18,6 +19,8 @@ import { serveWithoutUpgrade } from './without-upgrade.js';
 export interface ServerOptions {
   /** Null where /v1 is not served. */
   proxy: Pick<Proxy, 'handle' | 'refuse' | 'recordUnread'> | null;
+  /** How who misses /v1 is refused; null where there is no proxy. */
+  offPath: OffPath | null;
   /** Null where there is no proxy. */
   upgrades: Pick<Upgrades, 'handle'> | null;
   app: RequestListener;
@@ -34,7 +37,7 @@ const CHECK_EVERY_MS = 1_000;
 const KEEP_ALIVE_MS = 75_000;
 
 export function createHttpServer(options: ServerOptions): Server {
-  const { proxy, upgrades, app, clock, maxConnections, isDraining, live } = options;
+  const { proxy, offPath, upgrades, app, clock, maxConnections, isDraining, live } = options;
   const server = createServer({
     // Room for the longest target and headers that the shape check lets through, so that it is the one to refuse.
     maxHeaderSize: LARGEST_HEADERS + LONGEST_TARGET + 4096,
@@ -55,7 +58,7 @@ export function createHttpServer(options: ServerOptions): Server {
     });
     const refuse = (refusal: Refusal) => {
       const headers = { ...REFUSAL_HEADERS, ...corsFields(live.current, req) };
-      sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), headers);
+      sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), headers, offPath?.wording(refusal, req));
     };
     try {
       checkMessage(req);
@@ -67,7 +70,7 @@ export function createHttpServer(options: ServerOptions): Server {
     const target = req.url ?? '';
     if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res, live.current);
     else if (isPath(target)) app(req, res);
-    else refuse(targetNotPlain());
+    else refuse(targetNotPlain(target));
   };
   const serve = inTurn((req, res, expectsContinue) => {
     // A client that keeps its connection would lose the request it sends just as we close. Not as a header set
@@ -99,7 +102,7 @@ export function createHttpServer(options: ServerOptions): Server {
       serveWithoutUpgrade(server, req, socket, rest);
     }
   });
-  refuseUnreadable(server, proxy, clock);
+  refuseUnreadable(server, proxy, offPath, clock);
   return server;
 }
 

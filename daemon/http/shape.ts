@@ -61,7 +61,7 @@ const OVERLONG = /\xc0[\xae\xaf]|\xc1\x9c|\xe0\x80[\xae\xaf]|\xe0\x81\x9c/;
 
 function checkTarget(target: string): void {
   if (target.length > LONGEST_TARGET) throw new Refusal('uri_too_long', 'request target too long');
-  if (!isPlainTarget(target)) throw targetNotPlain();
+  if (!isPlainTarget(target)) throw targetNotPlain(target);
 }
 
 /**
@@ -82,7 +82,10 @@ export function isPlainTarget(target: string): boolean {
   );
 }
 
-export const targetNotPlain = () => malformed('the request target is not in its plain form');
+export const targetNotPlain = (target: string) =>
+  new Refusal('malformed_request', 'the request target is not in its plain form', {
+    ...(pathOf(target).includes('//') && { hint: 'does the base URL end with a slash?' }),
+  });
 
 /** A target without its query. */
 export function pathOf(target: string): string {
@@ -90,12 +93,15 @@ export function pathOf(target: string): string {
   return query === -1 ? target : target.slice(0, query);
 }
 
+/** A name or an address, perhaps with a port. */
+export const isHost = (text: string) => HOST.test(text);
+
 const HOST = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
 function checkHost(httpVersion: string, { hosts, host }: RequestFields): void {
   // Node keeps the first of two and says nothing.
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) throw malformed('exactly one Host header is needed');
-  if (host !== undefined && !HOST.test(host)) throw malformed('the Host header is not a host');
+  if (host !== undefined && !isHost(host)) throw malformed('the Host header is not a host');
 }
 
 export const headersTooLarge = () => new Refusal('headers_too_large', 'too many or too large headers');

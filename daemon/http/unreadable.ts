@@ -7,10 +7,12 @@ import { Refusal } from '../core/refusal.js';
 import { REFUSAL_HEADERS } from './answering.js';
 import { requestIdOf } from './credentials.js';
 import { cut, isLingering, linger, LINGER_MS } from './endings.js';
+import type { OffPath } from './off-path.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
 import type { Proxy } from './proxy.js';
 import type { Unread } from './record.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
+import type { Wording } from './wording.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 /** With the response that goes out on it, or will. */
@@ -19,13 +21,14 @@ export type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
 export function refuseUnreadable(
   server: Server,
   proxy: Pick<Proxy, 'refuse' | 'recordUnread'> | null,
+  offPath: OffPath | null,
   clock: Clock,
 ): void {
   const unreadable = new WeakSet<Duplex>();
 
   const endUnread = (socket: Duplex, refusal: Refusal, unread: Unread) => {
     proxy?.recordUnread(socket as Socket, refusal, unread);
-    endWithProblem(socket, refusal, unread.requestId, clock);
+    endWithProblem(socket, refusal, unread.requestId, clock, offPath?.wordingOfUnread(refusal));
   };
 
   /** Answers go out in the order of their requests: those to the requests before the unreadable one come first. */
@@ -45,7 +48,8 @@ export function refuseUnreadable(
       current.once('close', () => {
         linger(current.req, clock);
       });
-      sendProblem(current, refusal, requestIdOf(current.req.headers['x-request-id']), REFUSAL_HEADERS);
+      const requestId = requestIdOf(current.req.headers['x-request-id']);
+      sendProblem(current, refusal, requestId, REFUSAL_HEADERS, offPath?.wording(refusal, current.req));
     }
   };
 
@@ -88,8 +92,14 @@ function unparsed(error: ParserError): Refusal {
 }
 
 /** An answer where Node made no response object, and the end of the connection: where the next request would begin is unknown. */
-function endWithProblem(socket: Duplex, refusal: Refusal, requestId: string, clock: Clock): void {
-  const { headers, body } = problemAnswer(refusal, requestId);
+function endWithProblem(
+  socket: Duplex,
+  refusal: Refusal,
+  requestId: string,
+  clock: Clock,
+  wording: Wording | undefined,
+): void {
+  const { headers, body } = problemAnswer(refusal, requestId, wording);
   const lines = Object.entries({ ...headers, ...REFUSAL_HEADERS, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   );

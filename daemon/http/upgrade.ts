@@ -34,8 +34,10 @@ import { asRefusal, sendProblem } from './problems.js';
 import { type RecordOptions, RequestRecord } from './record.js';
 import { checkShape } from './shape.js';
 import { Watch, Watches } from './watch.js';
+import { wordingFor, type WordingSettings } from './wording.js';
 
 type UpgradeSettings = CorsSettings &
+  WordingSettings &
   Pick<Settings, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
 export interface UpgradeOptions extends RecordOptions {
@@ -360,7 +362,8 @@ class Upgrade implements UpgradeReceiver {
     this.#record.refused(refusal);
     this.#watch.end();
     this.#request?.destroy();
-    sendProblem(this.#res, refusal, this.#record.requestId, { ...REFUSAL_HEADERS, ...this.#cors });
+    const headers = { ...REFUSAL_HEADERS, ...this.#cors };
+    sendProblem(this.#res, refusal, this.#record.requestId, headers, wordingFor(refusal, this.req, this.#settings));
   }
 
   /** The token was revoked, or its project deactivated. */

@@ -6,6 +6,7 @@ import { eventually } from '../support/eventually.js';
 import { LINGER_MS } from '../../daemon/http/endings.js';
 import { bodyOf, storedIn } from '../support/management.js';
 import { chunk, type Fields, head, type RawAnswer, type RawClient } from '../support/raw.js';
+import { expectPlain } from '../support/refusals.js';
 import { addTokens } from './support/crowd.js';
 import { staged } from './support/stage.js';
 
@@ -21,7 +22,7 @@ const send = (start: string, body: string, fields: Fields = {}) =>
 /** An error as every client can read it, which shows nothing of how llmp is made. */
 function expectProblem(answer: RawAnswer, status: number, code: string): string {
   expect({ status: answer.status, code: answer.json.code }, answer.text).to.deep.equal({ status, code });
-  expect(answer.json).to.have.all.keys('error', 'code', 'request_id');
+  expectPlain(answer.json);
   expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
   expect(answer.header('x-request-id')).to.equal(answer.json.request_id);
   expect(answer.text).not.to.match(/<!?\w+|node_modules|\.js\b|\bat .+:\d/i);

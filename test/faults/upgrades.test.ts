@@ -435,7 +435,7 @@ describe('WebSocket upgrades on the wire', () => {
         const answer = await client.answer();
         expectRefusal(answer, expected);
         expect(answer.header('connection')).to.equal('close');
-        if (expected.status === 401) expect(answer.header('www-authenticate')).to.equal('Bearer');
+        if (expected.status === 401) expect(answer.header('www-authenticate')).to.match(/^Bearer/);
         await client.closed;
         expect(await stage.onlyEnd()).to.include({ status: expected.status, code: expected.code, outcome: 'refused' });
         await stage.expectNothingSpent();

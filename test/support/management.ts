@@ -5,13 +5,14 @@ import type { WireProblem } from '../../daemon/api/contract.js';
 import type { Bind } from '../../daemon/store/sql/database.js';
 import { MANAGEMENT_TOKEN, type TestAnswer, type TestDaemon } from './daemon.js';
 import { expectDescribed } from './description.js';
+import { expectPlain } from './refusals.js';
 
 /** Checks that an answer is a problem of this status and code, in the shape all have, and gives its `error`. */
 export function problemOf(answer: TestAnswer, status: number, code: string): string {
   const problem = answer.body as WireProblem;
   expect({ status: answer.status, code: problem.code }, problem.error).to.deep.equal({ status, code });
   expect(answer.headers.get('content-type')).to.equal('application/json; charset=utf-8');
-  expect(problem).to.have.all.keys('error', 'code', 'request_id');
+  expectPlain({ ...problem });
   expect(problem.request_id).to.equal(answer.headers.get('x-request-id'));
   return problem.error;
 }

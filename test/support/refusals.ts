@@ -8,15 +8,22 @@ export interface Expected {
   error?: string;
 }
 
-/** Checks that an answer on /v1 is this refusal, in the one shape that all refusals have. */
+/** Checks that an answer on /v1 is this refusal, in the shape that all refusals have for a client without a dialect. */
 export function expectRefusal(answer: RawAnswer, { status, code, error }: Expected): void {
   expect({ status: answer.status, code: answer.json.code }).to.deep.equal({ status, code });
-  expect(answer.json).to.have.all.keys('error', 'code', 'request_id');
+  expectPlain(answer.json);
   expect(answer.json.error).to.be.a('string').that.is.not.empty;
   if (error !== undefined) expect(answer.json.error).to.equal(error);
   expect(answer.json.request_id).to.equal(answer.header('x-request-id'));
   expect(answer.all('x-proxy-cache')).to.deep.equal(['miss']);
   expect(answer.header('content-type')).to.match(/^application\/json/);
+}
+
+/** Checks that a body has the shape of an error for a client without a dialect: a hint stands there where there is something to say. */
+export function expectPlain(body: Record<string, unknown>): void {
+  const { hint, ...rest } = body;
+  expect(rest).to.have.all.keys('error', 'code', 'request_id');
+  if (hint !== undefined) expect(hint).to.be.a('string').that.is.not.empty;
 }
 
 export const MALFORMED: Expected = { status: 400, code: 'malformed_request' };
