@@ -215,7 +215,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     local: { address: new MemoryRateWindows(clock), global: new MemoryRateWindows(clock, 1) },
     shared: shared.rateWindows,
   });
-  const afterwards = new Afterwards();
+  const afterwards = new Afterwards(clock);
   const addressOf = addressesBehind(settings.trustedProxies);
   const loopMark = `llmp-${instanceId.slice(0, 8)}`;
   const proxy = createProxy({

@@ -27,6 +27,7 @@ async function factsOf(told: Told): Promise<ContentFacts> {
   reader.answered(told.type ?? 'application/json', told.coding ?? null);
   for (const piece of told.pieces) reader.piece(piece);
   const facts = await reader.facts({
+    isServed: true,
     requestType: () => told.requestType ?? 'application/json',
     upstreamKey: told.upstreamKey ?? null,
   });
@@ -219,7 +220,7 @@ describe('the model that was asked for', () => {
     }
     for await (const piece of reader.askedInPieces(source())) passed.push(piece);
     expect(Buffer.concat(passed).equals(body)).to.equal(true);
-    expect(reader.facts({ requestType: () => undefined, upstreamKey: null })).to.deep.include({ model: 'm' });
+    expect(reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null })).to.deep.include({ model: 'm' });
   });
 });
 
@@ -418,7 +419,7 @@ describe('what an event stream says of itself', () => {
     reader.piece(Buffer.from('data: '));
     for (let n = 0; n < 2_000_000; n++) reader.piece(byte);
     reader.piece(Buffer.from(`\n\ndata: ${chunk({}, { usage: { prompt_tokens: 3 } })}\n\n`));
-    const facts = await reader.facts({ requestType: () => undefined, upstreamKey: null });
+    const facts = await reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
     expect(facts.usage).to.deep.equal(counts(3, null, null));
     expect(performance.now() - begun).to.be.below(10_000); // Were each byte to cost what came before it, an hour.
   });
@@ -593,7 +594,7 @@ describe('what an answer out of the cache says of itself', () => {
       const reader = all.begin();
       reader.asked(Buffer.from('{"model":"alias"}'));
       reader.replayed(answer);
-      const facts = reader.facts({ requestType: () => undefined, upstreamKey: null });
+      const facts = reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
       expect(facts).to.deep.equal({ model: 'gpt-test-1', usage: null, requestBody: null, responseBody: null });
     }
   });

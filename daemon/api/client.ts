@@ -207,7 +207,7 @@ export class ManagementClient {
   #page<T>(path: string, query: Record<string, string | undefined>, enough?: AbortSignal): Promise<Page<T>> {
     return within(this.#options.timeoutMs, enough, async (signal) => {
       const response = await this.#send('GET', withQuery(path, query), undefined, { signal });
-      const next = /<([^>]*)>;\s*rel="next"/.exec(response.headers.get('link') ?? '');
+      const next = /<([^<>]*)>;\s{0,9}rel="next"/.exec(response.headers.get('link') ?? '');
       const total = response.headers.get('x-total-count');
       const items = await answerOf(response);
       if (!Array.isArray(items)) throw new Unreachable(NOT_LLMP);

@@ -16,19 +16,31 @@ export class NotAStream extends Error {
 
 /** Puts events together again, however they were taken apart on the way. */
 export class EventStreamParser {
-  #rest = '';
+  /** Of a line that goes on. Put together once it ends, for it may come in any number of pieces. */
+  #rest: string[] = [];
+  #restLength = 0;
+  #endsInReturn = false;
   #data: string[] = [];
   #length = 0;
   #id = '';
 
   /** @returns the events that this piece completes. @throws {NotAStream} */
   push(piece: string): StreamedText[] {
-    // A carriage return at the end may be the first half of a line break.
-    const lines = (this.#rest + piece).split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? '';
-    const events = lines.flatMap((line) => this.#take(line) ?? []);
-    if (this.#rest.length + this.#length > LONGEST_CHARACTERS) throw new NotAStream('an event without an end');
+    this.#rest.push(piece);
+    this.#restLength += piece.length;
+    const events = this.#endsInReturn || /[\r\n]/.test(piece) ? this.#linesOf(this.#rest.join('')) : [];
+    if (this.#restLength + this.#length > LONGEST_CHARACTERS) throw new NotAStream('an event without an end');
     return events;
+  }
+
+  #linesOf(text: string): StreamedText[] {
+    // A carriage return at the end may be the first half of a line break.
+    const lines = text.split(/\r\n|\n|\r(?!$)/);
+    const rest = lines.pop() ?? '';
+    this.#rest = [rest];
+    this.#restLength = rest.length;
+    this.#endsInReturn = rest.endsWith('\r');
+    return lines.flatMap((line) => this.#take(line) ?? []);
   }
 
   #take(line: string): StreamedText | undefined {

@@ -110,6 +110,7 @@ export class RequestRecord implements Over {
       this.options.onEnded(ended, this.cause);
     };
     const facts = content?.facts({
+      isServed: this.forwardedAtMs !== null || this.isHit,
       requestType: () => this.req.headers['content-type'],
       upstreamKey: pass?.upstreamKey ?? null,
     });

@@ -22,8 +22,11 @@ export function eventText(happening: Happening, instance: string): string {
 
   const request = bodyOf(ended.requestBody);
   const response = bodyOf(ended.responseBody);
-  const whole = requestText(ended, id, instance, request, response);
-  if (Buffer.byteLength(whole) <= LARGEST_EVENT_BYTES) return whole;
+  // To make what is too large for certain would take as long as all the rest.
+  if ((request?.length ?? 0) + (response?.length ?? 0) < LARGEST_EVENT_BYTES) {
+    const whole = requestText(ended, id, instance, request, response);
+    if (Buffer.byteLength(whole) <= LARGEST_EVENT_BYTES) return whole;
+  }
   const bare = requestText(ended, id, instance, null, null);
   const room = Math.floor((LARGEST_EVENT_BYTES - Buffer.byteLength(bare)) / 2);
   return requestText(ended, id, instance, request && fitted(request, room), response && fitted(response, room));
@@ -102,19 +105,17 @@ const bodyOf = (body: string | null) => body && withoutSecrets(cut(body, LARGEST
 
 const MARKED = /…\[cut: \d+ of (\d+) bytes\]$/;
 const LONGEST_MARK_BYTES = 60;
-const NEAR_ENOUGH = 1_000;
+const CHUNK = 1_000;
 
 /** @param room so many bytes the JSON of it may have. */
 function fitted(body: string, room: number): string {
-  const bytesOf = (characters: number) => Buffer.byteLength(quoted(body.slice(0, characters)));
-  if (bytesOf(body.length) <= room) return body;
-  let [fits, tooLong] = [0, body.length];
-  while (tooLong - fits > NEAR_ENOUGH) {
-    const middle = (fits + tooLong) >> 1;
-    if (bytesOf(middle) <= room - LONGEST_MARK_BYTES) fits = middle;
-    else tooLong = middle;
+  // Chunk by chunk, so that no character is escaped more than twice, however long the body.
+  let size = 2;
+  for (let at = 0; at < body.length; at += CHUNK) {
+    size += Buffer.byteLength(quoted(body.slice(at, at + CHUNK))) - 2;
+    if (size > room - LONGEST_MARK_BYTES) return cut(body, at);
   }
-  return cut(body, fits);
+  return body;
 }
 
 /** With a mark at its end that says how much there was, even where some had been cut before. */

@@ -1,5 +1,5 @@
 /** Bodies as they are shown to whoever asked for it: decoded, cut, and without our secrets. */
-import { MASK, withoutSecrets } from '../masking.js';
+import { withoutSecret } from '../masking.js';
 import { Ends } from './ends.js';
 import type { Span } from './members.js';
 import { StreamedMessage } from './message.js';
@@ -12,6 +12,8 @@ const IS_EVENT_STREAM = /^text\/event-stream\b/i;
 
 /** What is known by the end of a request only. */
 export interface CaptureContext {
+  /** Whether it was forwarded, or answered out of the cache. A request that was refused is not searched for its model. */
+  isServed: boolean;
   requestType: () => string | undefined;
   /** Should somebody repeat it. */
   upstreamKey: string | null;
@@ -70,7 +72,7 @@ export class BodyCapture {
     const isText = type === '' ? !head.includes(0) : IS_TEXT.test(type);
     if (!isText) return `[${bytes} bytes of ${typeName(type)}]`;
     // Invalid UTF-8 is replaced, by characters that may take more room than what they stand for.
-    const text = masked(head.toString('utf8'), upstreamKey);
+    const text = withoutSecret(upstreamKey, head.toString('utf8'));
     const isHeld = head.length >= bytes;
     const size = Buffer.byteLength(text);
     if (isHeld && size <= this.mostBytes) return text;
@@ -79,11 +81,6 @@ export class BodyCapture {
     const cut = beginningOf(text, most);
     return `${cut}…[cut: ${Buffer.byteLength(cut)} of ${Math.max(bytes, size)} bytes]`;
   }
-}
-
-function masked(text: string, upstreamKey: string | null): string {
-  const plain = upstreamKey ? text.replaceAll(upstreamKey, MASK) : text;
-  return withoutSecrets(plain);
 }
 
 /** As many whole characters as take no more than that many bytes. */

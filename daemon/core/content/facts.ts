@@ -1,19 +1,31 @@
 /** What is believed of an answer: names of models and counts of tokens, in whichever of the provider's formats they come. */
 import type { ModelUsage } from '../events.js';
+import { withoutSecret } from '../masking.js';
 
 const LONGEST_MODEL = 200;
 // No context is that long; whoever says more is not to be added up.
 const MOST_TOKENS = 1_000_000_000;
 
-/** @returns the name as it may be written down, or null for what is none. */
+/** @returns the name as it was said, without what cannot be printed; null for what is none. It may hold a secret. */
 export function modelNamed(value: unknown): string | null {
   if (typeof value !== 'string' || value.length === 0 || value.length > 2 * LONGEST_MODEL) return null;
-  if (PLAIN.test(value)) return value;
-  const printable = Array.from(value).slice(0, LONGEST_MODEL).join('').replace(UNPRINTABLE, '');
+  const printable = PLAIN.test(value) ? value : value.replace(UNPRINTABLE, '');
   return printable === '' ? null : printable;
 }
 
-const PLAIN = /^[\x21-\x7e]{1,200}$/;
+/**
+ * The name as it may be written down: somebody may have put a key where the model belongs, and a provider may repeat it.
+ *
+ * @param upstreamKey the key that the provider was asked with.
+ */
+export function modelShown(name: string | null, upstreamKey: string | null): string | null {
+  if (name === null) return null;
+  const masked = withoutSecret(upstreamKey, name);
+  // Cut last: what is left of a key that the cut goes through could not be told for one.
+  return masked.length <= LONGEST_MODEL ? masked : Array.from(masked).slice(0, LONGEST_MODEL).join('');
+}
+
+const PLAIN = /^[\x21-\x7e]+$/;
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /**

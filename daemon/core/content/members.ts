@@ -14,6 +14,10 @@ type Json = Record<string, unknown>;
 const MOST_TRIES = 8;
 // Larger ones are read at their ends only.
 const LARGEST_PARSED = 64 * 1024;
+// The bytes are a stranger's, who may put the name where every try has to read as much as it can.
+const MOST_PARSED_IN_ALL = 2 * LARGEST_PARSED;
+// The name of a model has 200 characters at most, each of up to six bytes.
+const LONGEST_STRING = 4 * 1024;
 
 /** The two members of an answer that are of interest. */
 export type MemberName = 'model' | 'usage';
@@ -38,6 +42,14 @@ export function memberOf({ head, tail, isWhole }: Span, name: MemberName, within
     (name === 'model' ? beginningWith(name, head, within) : null) ??
     endingWith(name, behind, within) ??
     (isWhole && isNamed(name, head) ? parsed(head) : null);
+  return valueIn(object, name, within);
+}
+
+/** The same of what is all there and small enough to be parsed whole: that takes one try. */
+export const memberOfSmall = (json: Buffer, name: MemberName, within: string | null): unknown =>
+  valueIn(parsed(json), name, within);
+
+function valueIn(object: Json | null, name: MemberName, within: string | null): unknown {
   const inner = within === null ? undefined : object?.[within];
   return object?.[name] ?? (typeof inner === 'object' && inner !== null ? (inner as Json)[name] : undefined);
 }
@@ -53,9 +65,11 @@ function plainMember(text: string, name: MemberName): Json | null {
 
 function endingWith(name: MemberName, bytes: Buffer, within: string | null): Json | null {
   let at = bytes.length;
+  let parsedBytes = 0;
   for (let tries = 0; tries < MOST_TRIES && at > 0; tries++) {
     at = bytes.lastIndexOf(QUOTED[name], at - 1);
-    if (at === -1 || bytes.length - at > LARGEST_PARSED) return null;
+    parsedBytes += bytes.length - at;
+    if (at === -1 || bytes.length - at > LARGEST_PARSED || parsedBytes > MOST_PARSED_IN_ALL) return null;
     if (!isName(bytes, at, QUOTED[name].length)) continue;
     const rest = bytes.toString('utf8', at);
     const found = parsed(`{${rest}`) ?? (within === null ? null : parsed(`{${JSON.stringify(within)}:{${rest}`));
@@ -64,12 +78,15 @@ function endingWith(name: MemberName, bytes: Buffer, within: string | null): Jso
   return null;
 }
 
-function beginningWith(name: MemberName, bytes: Buffer, within: string | null): Json | null {
+function beginningWith(name: MemberName, all: Buffer, within: string | null): Json | null {
+  const bytes = all.length > LARGEST_PARSED ? all.subarray(0, LARGEST_PARSED) : all;
   const quoted = QUOTED[name];
   let at = -1;
+  let parsedBytes = 0;
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     at = bytes.indexOf(quoted, at + 1);
-    if (at === -1 || at > LARGEST_PARSED) return null;
+    parsedBytes += at;
+    if (at === -1 || parsedBytes > MOST_PARSED_IN_ALL) return null;
     if (!isName(bytes, at, quoted.length)) continue;
     const end = endOfString(bytes, behindSpace(bytes, behindSpace(bytes, at + quoted.length) + 1));
     if (end === -1) continue;
@@ -99,10 +116,11 @@ function isName(bytes: Buffer, at: number, length: number): boolean {
   return bytes[at - 1] !== BACKSLASH && bytes[behindSpace(bytes, at + length)] === COLON;
 }
 
-/** @returns where the string that begins there is over, -1 if it is none or goes on. */
+/** @returns where the string that begins there is over; -1 if it is none, goes on, or is too long for a name. */
 function endOfString(bytes: Buffer, from: number): number {
   if (bytes[from] !== QUOTE) return -1;
-  for (let at = from + 1; at < bytes.length; at++) {
+  const end = Math.min(bytes.length, from + LONGEST_STRING);
+  for (let at = from + 1; at < end; at++) {
     if (bytes[at] === BACKSLASH) at += 1;
     else if (bytes[at] === QUOTE) return at + 1;
   }

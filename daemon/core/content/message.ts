@@ -9,20 +9,43 @@ type Json = Record<string, unknown>;
 // Of choices and tool calls: an index in a stream is the provider's to choose.
 const MOST_PARTS = 128;
 
+// Of events that are no JSON: a stream of more of them spells nothing, and each costs as much as many others.
+const MOST_UNREADABLE = 64;
+
 const MOST_LOOSE = 64;
 
-/** Text that comes piece by piece. A string that each is added to would hold them all, and take up to thirty times its length. */
+/**
+ * Text that comes piece by piece. A string that each piece is added to would hold them all, and take up to thirty times its length.
+ *
+ * Pieces are joined to blocks, and a block to the one in front of it once that is no longer than itself. So a character is copied
+ * only as often as its block doubles: the provider decides how small the pieces are.
+ */
 class Text {
+  #blocks: string[] = [];
   #pieces: string[] = [];
 
   add(piece: string): void {
     if (piece === '') return;
     this.#pieces.push(piece);
-    if (this.#pieces.length > MOST_LOOSE) this.#pieces = [this.whole];
+    if (this.#pieces.length > MOST_LOOSE) this.#join();
   }
 
   get whole(): string {
-    return this.#pieces.join('');
+    return this.#blocks.join('') + this.#pieces.join('');
+  }
+
+  #join(): void {
+    let block = this.#pieces.join('');
+    this.#pieces = [];
+    for (
+      let last = this.#blocks.at(-1);
+      last !== undefined && last.length <= block.length;
+      last = this.#blocks.at(-1)
+    ) {
+      this.#blocks.pop();
+      block = [last, block].join('');
+    }
+    this.#blocks.push(block);
   }
 }
 
@@ -54,13 +77,18 @@ export class StreamedMessage {
   /** Of the same, as far as it came. */
   readonly #text = new Text();
   #heldBytes = 0;
+  #unreadable = 0;
 
   /** @param mostBytes of text that are merged; what follows is left out. */
   constructor(private readonly mostBytes: number) {}
 
   event(data: Buffer): void {
+    if (this.#unreadable === MOST_UNREADABLE) return;
     const event = parsed(data);
-    if (!event) return;
+    if (!event) {
+      this.#unreadable += 1;
+      return;
+    }
     const { type } = event;
     if (typeof type !== 'string') this.#chunk(event);
     else if (/^response\.(?:completed|incomplete|failed)$/.test(type))

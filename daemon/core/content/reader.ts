@@ -12,7 +12,7 @@ import { fieldsOf } from '../field-values.js';
 import type { KeptAnswer } from '../ports.js';
 import { BodyCapture, type CaptureContext } from './body.js';
 import { Ends } from './ends.js';
-import { modelNamed, usageIn } from './facts.js';
+import { modelNamed, modelShown, usageIn } from './facts.js';
 import { memberOf, type Span, whole } from './members.js';
 import { modelAskedFor } from './request.js';
 import { EventStreamReader } from './stream.js';
@@ -32,6 +32,8 @@ export interface ContentOptions {
 // Beyond it the ends are known.
 const LARGEST_HEAD = 64 * 1024;
 const LARGEST_COMPRESSED = 1024 * 1024;
+// As much as comes from a socket at once.
+const MOST_AT_ONCE = 64 * 1024;
 // Copies of compressed answers, of all requests together.
 const MOST_COPIED = 64 * 1024 * 1024;
 
@@ -175,29 +177,40 @@ export class ContentReader {
     const compressed = this.#compressed;
     if (!compressed || this.#coding === null || !compressed.isWhole) return this.#factsOf(context);
     const decoded = this.readers.options.decode(this.#coding, compressed.head);
-    const read = (bytes: Buffer | null) => {
+    const read = (bytes: Buffer | null): ContentFacts | Promise<ContentFacts> => {
       this.readers.copiedBytes -= compressed.bytes;
-      if (bytes) this.#decoded(bytes);
+      if (!bytes) return this.#factsOf(context);
+      this.#coding = null;
+      this.#capture?.decoded();
+      if (bytes.length > MOST_AT_ONCE) return this.#piecewise(bytes).then(() => this.#factsOf(context));
+      this.piece(bytes);
       return this.#factsOf(context);
     };
     return decoded instanceof Promise ? decoded.then(read) : read(decoded);
   }
 
-  #decoded(bytes: Buffer): void {
-    this.#coding = null;
-    this.#capture?.decoded();
-    this.piece(bytes);
+  /** What was decoded can be many times as large as what came, and the others are to have their turn in between. */
+  async #piecewise(bytes: Buffer): Promise<void> {
+    for (let at = 0; at < bytes.length; at += MOST_AT_ONCE) {
+      this.piece(bytes.subarray(at, at + MOST_AT_ONCE));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   #factsOf(context: CaptureContext): ContentFacts {
     this.#events?.end();
     const usage = this.#isRepeated ? null : this.#usage();
     return {
-      model: this.#answeringModel() ?? modelAskedFor(this.#span()),
+      // A refused request is not searched: whoever sends what we refuse must not make us work for it.
+      model: context.isServed ? this.#modelShown(context) : null,
       usage,
       requestBody: this.#capture?.requestBody(this.#span(), this.#askedBytes, context) ?? null,
       responseBody: this.#capture?.responseBody(context) ?? null,
     };
+  }
+
+  #modelShown({ upstreamKey }: CaptureContext): string | null {
+    return modelShown(this.#answeringModel() ?? modelAskedFor(this.#span()), upstreamKey);
   }
 
   #answeringModel(): string | null {

@@ -7,15 +7,20 @@
 import type { ModelUsage } from '../events.js';
 import { Ends } from './ends.js';
 import { modelNamed, usageIn } from './facts.js';
-import { behindSpace, memberOf, type Span, whole } from './members.js';
+import { behindSpace, memberOf, memberOfSmall, type Span, whole } from './members.js';
 
 // A longer event is known by its two ends.
 const LARGEST_EVENT = 64 * 1024;
+// Up to here an event is parsed whole: to look for one of its members can take several tries.
+const SMALL_EVENT = 4 * 1024;
+// Providers that tell the usage with every event tell it again with the next one.
+const MOST_USAGES_READ = 4;
 // Some providers begin with an event that names no model.
 const EVENTS_TO_NAME_MODEL = 4;
 const LF = 0x0a;
 const CR = 0x0d;
 const COLON = 0x3a;
+const DATA = Buffer.from('data:');
 const USAGE = Buffer.from('"usage"');
 const MODEL = Buffer.from('"model"');
 
@@ -28,6 +33,8 @@ export class EventStreamReader {
   #isAtLineStart = true;
   #isBehindCr = false;
   #namesLeft = EVENTS_TO_NAME_MODEL;
+  /** The last events of this piece that tell a usage. */
+  #tellUsage: Span[] = [];
 
   /** @param onEvent told of the data of every event that is not too long. */
   constructor(private readonly onEvent: ((data: Buffer) => void) | null) {}
@@ -39,11 +46,14 @@ export class EventStreamReader {
       return;
     }
     this.#takeApart(bytes);
+    this.#readUsage(memberOfEvent);
   }
 
   /** No more will come. What an unfinished event said whole is said. */
   end(): void {
-    if (this.#event.bytes > 0) this.#read(this.#event);
+    // It may be cut off anywhere, and then cannot be parsed whole.
+    if (this.#event.bytes > 0) this.#read(this.#event, memberOf);
+    this.#readUsage(memberOf);
     this.#event.clear();
   }
 
@@ -59,7 +69,8 @@ export class EventStreamReader {
       this.#isBehindCr = byte === CR;
       if (isSecondHalf) continue;
       if (this.#isAtLineStart) {
-        this.#finish(bytes.subarray(begin, at + 1));
+        // Of empty lines alone there is no event, however many come.
+        if (this.#event.bytes > 0 || at > begin + 1) this.#finish(bytes.subarray(begin, at + 1));
         begin = at + 1;
       }
       this.#isAtLineStart = true;
@@ -69,27 +80,49 @@ export class EventStreamReader {
 
   #finish(last: Buffer): void {
     if (this.#event.bytes === 0) {
-      this.#read(whole(last));
+      this.#read(whole(last), memberOfEvent);
       return;
     }
     this.#event.add(last);
-    this.#read(this.#event);
+    this.#read(this.#event, memberOfEvent);
+    this.#readUsage(memberOfEvent); // Before what it lies in is used for the next event.
     this.#event.clear();
   }
 
-  #read(event: Span): void {
+  #read(event: Span, memberIn: typeof memberOf): void {
+    if (!event.head.includes(DATA)) return; // A comment, say, of which a provider may send any number.
     const mayName = this.model === null && this.#namesLeft > 0;
     const namesModel = mayName && event.head.includes(MODEL);
     const hasUsage = tellsUsage(event.isWhole ? event.head : event.tail);
     if (!namesModel && !hasUsage && !mayName && this.onEvent === null) return;
-    const data = event.isWhole ? whole(dataOf(event.head)) : withoutFieldName(event);
-    if (data.head.length === 0) return;
+    if (hasUsage) this.#willTell(event);
+    if (!namesModel && !mayName && this.onEvent === null) return;
+    const data = dataIn(event);
     if (mayName) this.#namesLeft -= 1;
-    if (namesModel) this.model = modelNamed(memberOf(data, 'model', 'response'));
-    if (hasUsage) this.usage = usageIn(memberOf(data, 'usage', 'response')) ?? this.usage;
+    if (data.head.length === 0) return;
+    if (namesModel) this.model = modelNamed(memberIn(data, 'model', 'response'));
     if (event.isWhole) this.onEvent?.(data.head);
   }
+
+  #willTell(event: Span): void {
+    this.#tellUsage.push(event);
+    if (this.#tellUsage.length > MOST_USAGES_READ) this.#tellUsage.shift();
+  }
+
+  #readUsage(memberIn: typeof memberOf): void {
+    for (let event = this.#tellUsage.pop(); event; event = this.#tellUsage.pop()) {
+      const usage = usageIn(memberIn(dataIn(event), 'usage', 'response'));
+      if (!usage) continue;
+      this.usage = usage;
+      this.#tellUsage = [];
+    }
+  }
 }
+
+const memberOfEvent: typeof memberOf = (data, name, within) =>
+  data.isWhole && data.head.length <= SMALL_EVENT
+    ? memberOfSmall(data.head, name, within)
+    : memberOf(data, name, within);
 
 /** Whether an empty line is the last of it; not for line ends that nobody uses. */
 function endsEvent(bytes: Buffer): boolean {
@@ -116,6 +149,8 @@ function dataOf(event: Buffer): Buffer {
   }
   return Buffer.from(lines.join('\n'));
 }
+
+const dataIn = (event: Span): Span => (event.isWhole ? whole(dataOf(event.head)) : withoutFieldName(event));
 
 const withoutFieldName = ({ head, tail, isWhole }: Span): Span => ({
   head: head.subarray(Math.max(0, head.indexOf(0x7b))),

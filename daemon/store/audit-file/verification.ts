@@ -35,19 +35,23 @@ export interface Checked {
 
 /** Whole lines, and what may stand behind the last of them. */
 export async function* linesIn(file: string): AsyncGenerator<FoundLine> {
-  let rest = Buffer.alloc(0);
+  // Of a line that goes on. Put together once it ends: what is no audit file may be one long line.
+  let rest: Buffer[] = [];
   let at = 0;
   const found = (bytes: Buffer): FoundLine => {
     const link = linkOf(bytes);
     return { number: link?.line ?? null, prev: link?.prev ?? '', digest: digestOfLine(bytes), file, at: (at += 1) };
   };
   for await (const piece of createReadStream(file, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
-    const bytes = Buffer.concat([rest, piece]);
-    const end = bytes.lastIndexOf(NEWLINE) + 1;
-    rest = bytes.subarray(end);
-    for (const line of linesOf(bytes.subarray(0, end))) yield found(line);
+    const end = piece.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) {
+      for (const line of linesOf(Buffer.concat([...rest, piece.subarray(0, end)]))) yield found(line);
+      rest = [];
+    }
+    rest.push(piece.subarray(end));
   }
-  if (rest.length > 0) yield found(rest);
+  const last = Buffer.concat(rest);
+  if (last.length > 0) yield found(last);
 }
 
 /**

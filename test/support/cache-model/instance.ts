@@ -78,7 +78,7 @@ export class Instance {
       live,
       isServing: () => true,
       loopMark: instanceId,
-      afterwards: new Afterwards(),
+      afterwards: new Afterwards(clock),
       onEnded: (ended) => this.ended.push(ended),
     });
     this.server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
