@@ -220,7 +220,9 @@ describe('the model that was asked for', () => {
     }
     for await (const piece of reader.askedInPieces(source())) passed.push(piece);
     expect(Buffer.concat(passed).equals(body)).to.equal(true);
-    expect(reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null })).to.deep.include({ model: 'm' });
+    expect(reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null })).to.deep.include({
+      model: 'm',
+    });
   });
 });
 
