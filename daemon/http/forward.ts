@@ -39,6 +39,12 @@ export interface Place {
 
 const MANY_FIELDS = 100;
 
+/**
+ * Of other methods some servers do not read the body. They take it for the next request on the connection, and its answer
+ * would go to whoever is next, of another project perhaps: behind such a body the connection is closed.
+ */
+const BODY_IS_READ: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+
 export class Forwarder {
   readonly #origin: string;
   readonly #prefix: string;
@@ -110,6 +116,7 @@ export class Forwarder {
         path: this.#prefix + request.target,
         headers: request.headers,
         body: request.body as Buffer | null, // Any async iterable will do; undici's types know fewer.
+        ...(request.body !== null && !BODY_IS_READ.has(request.method) && { reset: true }),
       },
       connection,
       receiver,

@@ -8,7 +8,7 @@ import {
   HEADERS_TOO_LARGE,
   MALFORMED,
   METHOD_NOT_ALLOWED,
-  UNAUTHORIZED,
+  CREDENTIAL_IN_URL,
   URI_TOO_LONG,
   VERSION_NOT_SUPPORTED,
 } from '../support/refusals.js';
@@ -177,7 +177,7 @@ const CORPUS: Record<string, Outcome> = {
   'A37-empty-lines-before-a-request': served('GET /v1/models '),
   'A37-empty-lines-between-requests': served('GET /v1/models ', 'GET /v1/models '),
   'A38-second-request-with-a-broken-chunk': thenBrokenOff(served('GET /v1/models ')),
-  'A38-secret-behind-letters-in-the-target': open(refused(UNAUTHORIZED)),
+  'A38-secret-behind-letters-in-the-target': open(refused(CREDENTIAL_IN_URL)),
 };
 
 const SMALL_BYTES = 3_000;

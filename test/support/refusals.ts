@@ -28,6 +28,7 @@ export function expectPlain(body: Record<string, unknown>): void {
 
 export const MALFORMED: Expected = { status: 400, code: 'malformed_request' };
 export const UNAUTHORIZED: Expected = { status: 401, code: 'unauthorized', error: 'unauthorized' };
+export const CREDENTIAL_IN_URL: Expected = { status: 401, code: 'credential_in_query' };
 export const PROJECT_INACTIVE: Expected = { status: 403, code: 'project_inactive', error: 'project is inactive' };
 export const METHOD_NOT_ALLOWED: Expected = { status: 405, code: 'method_not_allowed', error: 'method not allowed' };
 export const REQUEST_TIMEOUT: Expected = { status: 408, code: 'request_timeout' };
