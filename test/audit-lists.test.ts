@@ -223,7 +223,7 @@ describe('the list of audit records', () => {
     it('by since and until at once shows what is between', async () => {
       const between = `since=${at(HALF_PAST + 2 * SECOND_MS)}&until=${at(HALF_PAST + 4 * SECOND_MS)}`;
       expect((await list(between)).map(({ action }) => action)).to.deep.equal(['token.create', 'project.create']);
-      expect(await list(`since=${at(ONE)}&until=${at(HALF_PAST)}`)).to.deep.equal([]);
+      expect(await list(`since=${at(ONE)}&until=${at(ONE)}`)).to.deep.equal([]);
     });
   });
 
@@ -293,7 +293,7 @@ describe('the list of audit records', () => {
       'until=2w',
       'since=2030-02-30T00:00:00Z',
       'until=2030-01-01',
-      'until=2030-01-01T00:00:00%2B02:00',
+      'until=2030-01-01T00:00:00%2B0200',
       'q=',
       'q=%20-%20',
       'q=a%00',

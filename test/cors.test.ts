@@ -254,7 +254,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
       const answer = await manage('OPTIONS /manage/projects');
       expect({ status: answer.status, allow: answer.header('allow') }).to.deep.equal({
         status: 204,
-        allow: 'POST, GET',
+        allow: 'POST, GET, HEAD, OPTIONS',
       });
     });
   });

@@ -37,7 +37,7 @@ describe('metrics', () => {
       const options = await fetch(url, { method: 'OPTIONS' });
       expect({ status: options.status, allow: options.headers.get('allow') }).to.deep.equal({
         status: 204,
-        allow: 'GET',
+        allow: 'GET, HEAD, OPTIONS',
       });
       problemOf(await asAnswer(await fetch(url, { method: 'POST' })), 405, 'method_not_allowed');
       problemOf(await asAnswer(await fetch(`${url}/more`)), 404, 'not_found');

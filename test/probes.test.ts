@@ -51,7 +51,7 @@ describe('the probes', () => {
       expect((await ask(daemon.url, head(`HEAD ${path}`, null), 'HEAD')).status).to.equal(200);
       const answer = await ask(daemon.url, head(`POST ${path}`, null));
       expect(answer.status).to.equal(405);
-      expect(answer.header('allow')).to.equal('GET');
+      expect(answer.header('allow')).to.equal('GET, HEAD, OPTIONS');
     }
   });
 

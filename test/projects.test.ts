@@ -327,7 +327,7 @@ describe('projects', () => {
         const { id } = await daemon.createProject();
         const answer = await daemon.manage('DELETE', `/manage/projects/${idOf(id)}`);
         expect(problemOf(answer, 405, 'method_not_allowed')).to.equal(refusal);
-        expect(answer.headers.get('allow')).to.equal('GET, PATCH');
+        expect(answer.headers.get('allow')).to.equal('GET, PATCH, HEAD, OPTIONS');
       });
     }
 

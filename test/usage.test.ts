@@ -250,7 +250,7 @@ describe('usage', () => {
     }
     const backwards = await asked('since=2030-01-02T00:00:00Z&until=2030-01-01T00:00:00Z');
     expect(backwards.body).to.include({
-      error: 'since must be before until, which is now unless given',
+      error: 'since must not be after until, which is now unless given',
       code: 'invalid_request',
     });
     expect((await asked('since=2030-01-02T00:00:00Z')).status).to.equal(400);

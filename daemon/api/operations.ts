@@ -5,20 +5,37 @@
 import * as z from 'zod';
 import * as schemas from './schemas.js';
 
+/** The groups of operations, in the order in which they are shown, with what each is about. */
+export const TAGS = {
+  Projects:
+    'A project stands for a key of a provider. Its tokens are used in place of that key. Projects are never deleted, but deactivated: DELETE is 405.',
+  Tokens:
+    'A token is what a client of /v1 uses as its API key. It expires, may have a cap, and can be revoked at any time.',
+  Usage: 'What tokens were used for.',
+  Audit: 'Who changed what, and when.',
+  Events: 'What happens, as it happens.',
+  Cache: 'Answers that are kept and given again.',
+  Status: 'How an instance is.',
+  Migrations: 'The state of the database schema.',
+  Sessions: 'Logging in to the Admin UI, or to another front end.',
+  Description: 'The description of this API.',
+} as const;
+
 export interface Operation {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** As OpenAPI writes it; the only variable part is `{id}`. */
   path: `/manage/${string}`;
+  tag: keyof typeof TAGS;
+  /** A few words, as a title. */
   summary: string;
-  /** What the summary has no room for. */
-  description?: string;
+  description: string;
   query?: z.ZodObject;
-  /** Other names under which a query name is accepted. */
+  /** Other names under which a query name is accepted. They are not described: a client made from both would have one name twice. */
   aliases?: Record<string, string>;
   body?: z.ZodObject;
   /** Of the success; 200 unless stated. */
   status?: 200 | 201;
-  /** The success's body. An operation with neither this nor `list` nor `stream` is always refused. */
+  /** The success's body. An operation with neither this nor `list` nor `stream` is always refused, and not described. */
   answer?: z.ZodType;
   /** In place of `answer`: what the success is a page of. */
   list?: z.ZodType;
@@ -32,54 +49,62 @@ export interface Operation {
   refusals: readonly string[];
 }
 
-const PURGING = `Takes exactly one of \`method\` with \`url\`, \`project_id\`, and \`all\`, which can be \`true\` only.
+/** Whether an operation is ever anything but refused: a client could do nothing with one that is not. */
+export const canSucceed = ({ answer, list, stream }: Operation): boolean => (answer ?? list ?? stream) !== undefined;
+
+const PURGING = `Removes kept answers: those to one request line, with \`method\` and \`url\`; those of a project, with \`project_id\`;
+or all of them, with \`all\`. Give exactly one of the three.
+
 \`url\` is what stands in a request line: a path under /v1, query included, in the plain form that /v1 itself accepts, so
 without dot segments, \`//\`, a backslash or a fragment, and no full URL. It is compared byte for byte: \`/v1/models?\` is
-another than \`/v1/models\`, and \`%41\` another than \`A\`. Every variant of the answer goes, in every project.
+another than \`/v1/models\`, and \`%41\` another than \`A\`. Every variant of the answer is removed, in every project.
 \`purged_count\` is how many answers were removed; 0 if there were none, and while the cache is off. With \`dry_run\` they
 are counted and stay, and no audit record is kept. A request that was on its way before does not bring its answer back. 503
-when Redis cannot be reached: then nothing is known of what was removed, so ask again.`;
+means that Redis cannot be reached: it is not known then what was removed, so ask again.`;
 
-const FOLLOWING_EVENTS = `With Redis those of all instances, otherwise of this one. Begins with the next event, or behind
-\`Last-Event-ID\` as far as what came after it is kept. The filters narrow together; \`status\` lets requests through only,
-for nothing else has one. 404 when nothing is published (LLM_PROXY_EVENT_BUS=off).`;
+const FOLLOWING_EVENTS = `Sends requests that are over, and changes that were made, as they happen. The \`data\` of each
+server-sent event is one \`event\`. With Redis the events of all instances are sent, otherwise those of this one. The stream begins with
+the next event, or behind \`Last-Event-ID\` as far as what came after it is kept. The filters narrow together; \`status\` lets requests
+through only, because nothing else has one. 404 means that nothing is published (LLM_PROXY_EVENT_BUS=off).`;
 
-const FILTERING = `The filters narrow together. \`state\` and \`project_id\` take several with commas between, of which one must hold;
-with \`!\` in front none may. \`q\` is a part of the name in any letter case, or the beginning of the id. Each of \`words\` is
-sought like that, and all must be found but those with \`!\` in front: \`words=ci "two words" !old\`. \`expires_after\` and \`expires_before\`
-take spans, counted from each request: \`expires_before=2h\`. Only tokens with a cap have a share of it that is \`used_over\` or
-\`used_under\` a percentage.`;
+const FOLLOWING_AUDIT = `Sends records of changes as they are made. The \`data\` of each server-sent event is one \`auditRecord\`; its
+\`id\` is the number of the record. The stream begins with the next record, or behind \`Last-Event-ID\`.`;
+
+const FILTERING = `The filters narrow together. \`state\` and \`project_id\` take several values with commas between, of which one must
+match; with \`!\` in front none may. \`active_only=true\` is \`state=active\`: with another \`state\` it is 400. \`expires_after\` and
+\`expires_before\` also take spans, which are counted from each request: \`expires_before=2h\`. Only tokens with a cap have a share of it
+that is \`used_over\` or \`used_under\` a percentage.`;
 
 const STATUS = `Rates, \`hit_ratio\` and the upstream's times are those of the last minute on this instance; \`hit_ratio\` is the share of
 requests answered from the cache among those that were not refused, and null, as the times are, where there were none. Errors are
 answers of 500 and above, and those that broke off because of the upstream. Tokens and projects are counted for all
-instances; among very many not for each asking, so \`counted_at\` says when, and while the database is away they are null.
+instances; among very many not for each request, so \`counted_at\` says when, and while the database is away they are null.
 \`published\`, \`dropped\`, \`records\` and \`failures\` are counted from the start of this instance.`;
 
-const LOGGING_IN = `For front ends whose users type the management token into a page. What was typed is in the body, beside the
-front end's own credential; wrong ones are 403, and slowed down and recorded by \`X-Llmp-Client-IP\`, as wrong credentials of requests
-are by their address. The right one is never held up. The session's id is known on every instance, and in the audit log.`;
+const LOGGING_IN = `For front ends whose users type the management token into a page. What the user typed is in the body; the front end's own
+credential is in \`Authorization\`. A wrong token is 403; wrong ones are slowed down and recorded by \`X-Llmp-Client-IP\`, as wrong
+credentials of requests are by their address. The right one is never held up. The session is known on every instance, and its id
+is in the audit log.`;
 
-const AUDIT = `\`token.use\` records stand for what a token was used for in the hour that begins at \`time\`, with one result and one
+const AUDIT = `The newest come first. \`token.use\` records stand for what a token was used for in the hour that begins at \`time\`, with one result and one
 model: \`count\` requests. A change is one record, whoever made it and however it ended. \`since\` is the first moment shown,
-\`until\` the first that is not; a span such as \`24h\` is so long ago. \`q\` finds records of changes of which it is said, in ids, addresses, the reason and the
-details: each word of \`q\` begins a word there, in any letter case. Records are not counted.`;
+\`until\` the first that is not; a span such as \`24h\` is so long ago. \`since\` must not be after \`until\`. Records are not counted.`;
 
-const ADDING_UP = `The answer has a line for each combination of what \`by\` names; without it, one line for all. A request
+const ADDING_UP = `The answer has a line for each combination of what \`by\` names; without it, one line for everything. A request
 counts in the hour in which it ended. \`since\` goes back to the beginning of its hour and \`until\` on to the end of its
-own; unless given, \`until\` is now and \`since\` seven days before it. \`hour\` and \`day\` are when those begin, in UTC.
-Lines are in the order of time, and of those of one time the one with most requests comes first.
-\`refused\` are those that llmp said no to, revoked ones included; \`errors\` those for which the upstream did not answer,
-or not whole, or with a status of 500 or more. Requests whose token is not known are under a \`token_id\` of null; they
-have no model. A \`model\` of null was not told, and \`other\` are those beyond the 500 that a day may have.
-Token counts are the provider's. An answer that tells none adds nothing to them, and neither does one out of the cache.
-More than 50000 lines are 400.`;
+own; unless given, \`until\` is now and \`since\` seven days before it. \`since\` must not be after \`until\`. \`hour\` and \`day\` are when
+those begin, in UTC. Lines are in the order of time, and of those of one time the one with most requests comes first.
+
+Requests whose token is not known are under a \`token_id\` of null; they have no model. Token counts are the provider's: an answer that tells
+none adds nothing to them, and neither does one out of the cache. More than 50000 lines are 400.`;
 
 export const operations = {
   createProject: {
     method: 'POST',
     path: '/manage/projects',
-    summary: 'Creates a project.',
+    tag: 'Projects',
+    summary: 'Create a project',
+    description: 'The name must be new. The key is stored encrypted; no answer ever holds it.',
     body: schemas.projectCreate,
     status: 201,
     answer: schemas.project,
@@ -88,7 +113,9 @@ export const operations = {
   listProjects: {
     method: 'GET',
     path: '/manage/projects',
-    summary: 'Lists projects, the newest first.',
+    tag: 'Projects',
+    summary: 'List projects',
+    description: 'The newest come first.',
     query: schemas.projectQuery,
     list: schemas.project,
     refusals: [],
@@ -96,14 +123,19 @@ export const operations = {
   readProject: {
     method: 'GET',
     path: '/manage/projects/{id}',
-    summary: 'Shows a project.',
+    tag: 'Projects',
+    summary: 'Show a project',
+    description: 'Shows a project by its id. Of its key only the last characters are shown.',
     answer: schemas.project,
     refusals: ['not_found'],
   },
   updateProject: {
     method: 'PATCH',
     path: '/manage/projects/{id}',
-    summary: 'Changes the name or the upstream key of a project, deactivates or reactivates it.',
+    tag: 'Projects',
+    summary: 'Change a project',
+    description:
+      'Changes the name or the key of a project, deactivates or reactivates it. Deactivating ends the requests of its tokens that are on their way.',
     body: schemas.projectPatch,
     answer: schemas.project,
     refusals: ['not_found', 'name_taken'],
@@ -111,20 +143,28 @@ export const operations = {
   deleteProject: {
     method: 'DELETE',
     path: '/manage/projects/{id}',
-    summary: 'Always refused, whether or not there is such a project: projects are deactivated instead.',
+    tag: 'Projects',
+    summary: 'Delete a project',
+    description:
+      'Always refused, whether or not there is such a project, and recorded: projects are deactivated instead.',
     refusals: ['method_not_allowed'],
   },
   revokeTokensOfProject: {
     method: 'POST',
     path: '/manage/projects/{id}/tokens/revoke',
-    summary: 'Revokes every token of a project. Counts those that were not revoked already.',
+    tag: 'Projects',
+    summary: 'Revoke all tokens of a project',
+    description: 'Revokes every token of a project. Those that were revoked before are not counted.',
     answer: schemas.tokensRevoked,
     refusals: ['not_found'],
   },
   createToken: {
     method: 'POST',
     path: '/manage/tokens',
-    summary: 'Issues a token, for 24 hours unless a duration is given. Its secret is in this answer only.',
+    tag: 'Tokens',
+    summary: 'Create a token',
+    description:
+      'The token is valid for 24 hours unless a duration is given, in hours or in minutes. Its secret is in this answer only: it cannot be shown again.',
     body: schemas.tokenCreate,
     status: 201,
     answer: schemas.tokenCreated,
@@ -134,7 +174,8 @@ export const operations = {
   listTokens: {
     method: 'GET',
     path: '/manage/tokens',
-    summary: 'Lists tokens.',
+    tag: 'Tokens',
+    summary: 'List tokens',
     description: FILTERING,
     query: schemas.tokenQuery,
     aliases: { projectId: 'project_id' }, // As the older Go implementation's clients write it.
@@ -144,7 +185,9 @@ export const operations = {
   lookUpToken: {
     method: 'POST',
     path: '/manage/tokens/lookup',
-    summary: 'Shows the token that a secret belongs to. The secret is neither logged nor audited.',
+    tag: 'Tokens',
+    summary: 'Find a token by its secret',
+    description: 'Shows the token that a secret belongs to. The secret is neither logged nor audited.',
     body: schemas.tokenLookup,
     answer: schemas.token,
     refusals: ['not_found'],
@@ -152,14 +195,18 @@ export const operations = {
   readToken: {
     method: 'GET',
     path: '/manage/tokens/{id}',
-    summary: 'Shows a token.',
+    tag: 'Tokens',
+    summary: 'Show a token',
+    description: 'Shows a token by its id, without its secret.',
     answer: schemas.token,
     refusals: ['not_found'],
   },
   updateToken: {
     method: 'PATCH',
     path: '/manage/tokens/{id}',
-    summary: 'Revokes or reactivates a token, in whatever state it is.',
+    tag: 'Tokens',
+    summary: 'Revoke or reactivate a token',
+    description: 'Works in whatever state the token is. A reactivated token keeps its expiry and its cap.',
     body: schemas.tokenPatch,
     answer: schemas.token,
     refusals: ['not_found'],
@@ -167,56 +214,27 @@ export const operations = {
   revokeToken: {
     method: 'DELETE',
     path: '/manage/tokens/{id}',
-    summary: 'Revokes a token. Doing it again succeeds.',
+    tag: 'Tokens',
+    summary: 'Revoke a token',
+    description: 'Ends the requests of the token that are on their way, too. Doing it again succeeds.',
     answer: schemas.message,
     refusals: ['not_found'],
   },
   readUsage: {
     method: 'GET',
     path: '/manage/usage',
-    summary: 'Adds up what tokens were used for, by the hour.',
+    tag: 'Usage',
+    summary: 'Report usage',
     description: ADDING_UP,
     query: schemas.usageQuery,
     answer: z.array(schemas.usageLine),
     refusals: [],
   },
-  readCache: {
-    method: 'GET',
-    path: '/manage/cache',
-    summary: 'Shows what the response cache holds, and its hits and misses since this instance started.',
-    answer: schemas.cache,
-    refusals: [],
-  },
-  purgeCache: {
-    method: 'POST',
-    path: '/manage/cache/purge',
-    summary: 'Removes kept answers: those to one request line in every project, those of a project, or all.',
-    description: PURGING,
-    body: schemas.cachePurge,
-    answer: schemas.cachePurged,
-    refusals: ['not_found'],
-  },
-  streamEvents: {
-    method: 'GET',
-    path: '/manage/events/stream',
-    summary: 'Follows what is published: requests that are over, and changes that were made.',
-    description: FOLLOWING_EVENTS,
-    query: schemas.eventQuery,
-    stream: schemas.event,
-    refusals: ['not_found'],
-  },
-  readStatus: {
-    method: 'GET',
-    path: '/manage/status',
-    summary: 'Shows how this instance is, at a glance.',
-    description: STATUS,
-    answer: schemas.status,
-    refusals: [],
-  },
   listAudit: {
     method: 'GET',
     path: '/manage/audit',
-    summary: 'Lists audit records, the newest first.',
+    tag: 'Audit',
+    summary: 'List audit records',
     description: AUDIT,
     query: schemas.auditQuery,
     list: schemas.auditRecord,
@@ -226,7 +244,9 @@ export const operations = {
   followAudit: {
     method: 'GET',
     path: '/manage/audit/stream',
-    summary: 'Sends records of changes as they are made; the id of each event is the number of the record.',
+    tag: 'Audit',
+    summary: 'Follow audit records',
+    description: FOLLOWING_AUDIT,
     query: schemas.auditStreamQuery,
     stream: schemas.auditRecord,
     refusals: [],
@@ -234,14 +254,73 @@ export const operations = {
   readAuditRecord: {
     method: 'GET',
     path: '/manage/audit/{id}',
-    summary: 'Shows an audit record.',
+    tag: 'Audit',
+    summary: 'Show an audit record',
+    description: 'Shows an audit record by its id.',
     answer: schemas.auditRecord,
     refusals: ['not_found'],
+  },
+  streamEvents: {
+    method: 'GET',
+    path: '/manage/events/stream',
+    tag: 'Events',
+    summary: 'Follow events',
+    description: FOLLOWING_EVENTS,
+    query: schemas.eventQuery,
+    stream: schemas.event,
+    refusals: ['not_found'],
+  },
+  readCache: {
+    method: 'GET',
+    path: '/manage/cache',
+    tag: 'Cache',
+    summary: 'Show the cache',
+    description: 'Shows what the response cache holds, and its hits and misses since this instance started.',
+    answer: schemas.cache,
+    refusals: [],
+  },
+  purgeCache: {
+    method: 'POST',
+    path: '/manage/cache/purge',
+    tag: 'Cache',
+    summary: 'Purge the cache',
+    description: PURGING,
+    body: schemas.cachePurge,
+    answer: schemas.cachePurged,
+    refusals: ['not_found'],
+  },
+  readStatus: {
+    method: 'GET',
+    path: '/manage/status',
+    tag: 'Status',
+    summary: 'Show the status',
+    description: STATUS,
+    answer: schemas.status,
+    refusals: [],
+  },
+  readMigrations: {
+    method: 'GET',
+    path: '/manage/migrations',
+    tag: 'Migrations',
+    summary: 'Show migrations',
+    description: 'Shows which migrations are applied and which are pending.',
+    answer: schemas.migrations,
+    refusals: [],
+  },
+  migrateUp: {
+    method: 'POST',
+    path: '/manage/migrations/up',
+    tag: 'Migrations',
+    summary: 'Apply pending migrations',
+    description: 'Applies the migrations that are pending, and answers with the state after it.',
+    answer: schemas.migrations,
+    refusals: ['schema_too_new'],
   },
   logIn: {
     method: 'POST',
     path: '/manage/sessions',
-    summary: 'Begins a session of the Admin UI for whoever typed the management token.',
+    tag: 'Sessions',
+    summary: 'Log in',
     description: LOGGING_IN,
     body: schemas.sessionCreate,
     status: 201,
@@ -251,35 +330,27 @@ export const operations = {
   readSession: {
     method: 'GET',
     path: '/manage/sessions/{id}',
-    summary: 'Shows a session of the Admin UI, and whether it was ended on any instance.',
+    tag: 'Sessions',
+    summary: 'Show a session',
+    description: 'Shows a session, and whether it was ended on any instance.',
     answer: schemas.session,
     refusals: ['not_found'],
   },
   logOut: {
     method: 'DELETE',
     path: '/manage/sessions/{id}',
-    summary: 'Ends a session of the Admin UI, on all instances. Doing it again succeeds.',
+    tag: 'Sessions',
+    summary: 'Log out',
+    description: 'Ends a session on all instances. Doing it again succeeds.',
     answer: schemas.session,
     refusals: ['not_found'],
-  },
-  readMigrations: {
-    method: 'GET',
-    path: '/manage/migrations',
-    summary: 'Shows which migrations are applied and which are pending.',
-    answer: schemas.migrations,
-    refusals: [],
-  },
-  migrateUp: {
-    method: 'POST',
-    path: '/manage/migrations/up',
-    summary: 'Applies the pending migrations.',
-    answer: schemas.migrations,
-    refusals: ['schema_too_new'],
   },
   describeApi: {
     method: 'GET',
     path: '/manage/openapi.json',
-    summary: 'This description.',
+    tag: 'Description',
+    summary: 'Read this description',
+    description: 'The description of the management API that you are reading, as OpenAPI 3.1.',
     answer: z.record(z.string(), z.unknown()),
     refusals: [],
   },

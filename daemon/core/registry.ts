@@ -127,7 +127,7 @@ export class Registry {
   async refuseProjectDeletion(id: string | null, caller: Caller): Promise<never> {
     const why = 'projects cannot be deleted; deactivate instead';
     await this.#trail.refused({ action: 'project.delete_refused', projectId: id }, caller, why);
-    throw new Refusal('method_not_allowed', why, { allow: 'GET, PATCH' });
+    throw new Refusal('method_not_allowed', why, { allow: 'GET, PATCH, HEAD, OPTIONS' });
   }
 
   // ---- tokens

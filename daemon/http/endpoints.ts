@@ -1,7 +1,7 @@
 /** How a path is served: its methods, and what each of the declared operations reads and answers. */
 import type { Request, Response, Router } from 'express';
 import * as z from 'zod';
-import type { Operation } from '../api/operations.js';
+import { canSucceed, type Operation } from '../api/operations.js';
 import type { Caller } from '../core/audit.js';
 import type { PageOf, PageRequest } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
@@ -27,7 +27,8 @@ export function route(
   handlers: Partial<Record<Method, MethodHandler>>,
   refused: Partial<Record<Method, MethodHandler>> = {},
 ): void {
-  const allow = Object.keys(handlers).join(', ');
+  const methods = Object.keys(handlers);
+  const allow = [...methods, ...(handlers.GET ? ['HEAD'] : []), 'OPTIONS'].join(', ');
   router.all(path, (req, res) => {
     if (req.method === 'OPTIONS') {
       res.setHeader('Allow', allow);
@@ -84,7 +85,6 @@ export function serve<Ops extends Record<string, Operation>>(
           .filter(([, operation]) => operation.path === path && which(operation))
           .map(([name, operation]) => [operation.method, answering(operation, handlers[name] as AnyHandler, options)]),
       );
-    const canSucceed = ({ answer, list, stream }: Operation) => (answer ?? list ?? stream) !== undefined;
     route(
       router,
       path.replace('{id}', ':id'),

@@ -147,7 +147,7 @@ function projectHandlers(registry: Registry): Handlers<Pick<Operations, ProjectO
     },
 
     // Whether or not there is such a project: none is ever deleted, and trying leaves a record.
-    deleteProject: ({ id, caller }) => registry.refuseProjectDeletion(isId(id) ? id : null, caller),
+    deleteProject: ({ id, caller }) => registry.refuseProjectDeletion(idIn(id), caller),
 
     revokeTokensOfProject: async (asked) => {
       const count = await registry.revokeTokensOf(idOf(asked, 'project'), asked.caller);
@@ -220,10 +220,7 @@ function auditHandlers({
       };
     },
 
-    readAuditRecord: async ({ id }) => {
-      if (!isId(id)) throw notFound('record');
-      return wireAuditRecord(await book.record(id));
-    },
+    readAuditRecord: async (asked) => wireAuditRecord(await book.record(idOf(asked, 'record'))),
   };
 }
 
@@ -278,8 +275,15 @@ const isId = (text: unknown): text is string => typeof text === 'string' && ID.t
 
 const notFound = (what: 'project' | 'token' | 'record' | 'session') => new Refusal('not_found', `${what} not found`);
 
+/** The id in a path, in the letter case in which it is stored; null for what cannot be one. */
+function idIn(path: unknown): string | null {
+  const id = typeof path === 'string' ? path.toLowerCase() : null;
+  return isId(id) ? id : null;
+}
+
 /** What cannot be an id is not found without asking. */
-function idOf({ id }: Pick<Asked, 'id'>, what: 'project' | 'token' | 'session'): string {
-  if (!isId(id)) throw notFound(what);
+function idOf({ id: path }: Pick<Asked, 'id'>, what: 'project' | 'token' | 'record' | 'session'): string {
+  const id = idIn(path);
+  if (id === null) throw notFound(what);
   return id;
 }

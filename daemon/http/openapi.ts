@@ -1,11 +1,11 @@
 /** The OpenAPI 3.1 description of the management API, made from the declared operations and their schemas. */
-import * as z from 'zod';
-import { type Operation, operations } from '../api/operations.js';
+import { type Example, examples } from '../api/examples.js';
+import { canSucceed, type Operation, operations, TAGS } from '../api/operations.js';
 import * as schemas from '../api/schemas.js';
 import type { RefusalKind } from '../core/refusal.js';
+import { HEADERS, ID, REQUEST_HEADERS } from './openapi-headers.js';
+import { inputFields, type Json, schemaOf, SHAPES } from './openapi-schemas.js';
 import { problemOf } from './problems.js';
-
-type Json = Record<string, unknown>;
 
 /** What may befall any request. */
 const ALWAYS: readonly RefusalKind[] = [
@@ -14,26 +14,44 @@ const ALWAYS: readonly RefusalKind[] = [
   'request_timeout',
   'body_too_large',
   'unsupported_media_type',
+  'expectation_failed',
   'too_many_attempts',
+  'headers_too_large',
   'internal',
   'unavailable',
 ];
 
-const ABOUT = `Every path is behind the management token. HEAD answers as GET does, without a body; OPTIONS is 204 with
-\`Allow\`, or, where a browser asks for a page, with what that may do; any other method is 405 with \`Allow\`, any other
-path 404. Errors are \`problem\`s: \`error\` is for people, \`code\` for programs. Lists go on where \`Link\` says; a
-cursor belongs to its list, order and filters.`;
+const ABOUT = `Manages the projects and tokens of llmp, and shows what they were used for.
+
+Every path needs the management token: \`Authorization: Bearer …\`. HEAD answers as GET does, without a body; OPTIONS is 204 with
+\`Allow\`; any other method is 405 with \`Allow\`, any other path 404. Every error is a \`problem\`: \`error\` is for people, \`code\` for
+programs. A request that cannot be read at all is 400, 414, 501 or 505.
+
+Lists are sent in pages. \`Link\` has the address of the next page and is absent on the last; a cursor belongs to its list, order and
+filters. Ids are UUIDs and are read in any letter case. Timestamps are RFC 3339 with any offset, and are in UTC in
+answers; in a query the \`+\` of an offset is written \`%2B\`. Unknown fields and query names are 400. Answers may gain fields in later releases:
+ignore those that you do not know.`;
 
 export function openApi(version: string): Json {
+  const shared = new Shared();
   const paths: Record<string, Json> = {};
   for (const [name, operation] of Object.entries<Operation>(operations)) {
-    const methods = (paths[operation.path] ??= operation.path.includes('{id}') ? { parameters: [ID] } : {});
-    methods[operation.method.toLowerCase()] = described(name, operation);
+    if (!canSucceed(operation)) continue;
+    const parameters = operation.path.includes('{id}') ? { parameters: [shared.refTo('parameters', 'id', ID)] } : {};
+    const methods = (paths[operation.path] ??= parameters);
+    methods[operation.method.toLowerCase()] = described(name, operation, shared);
   }
   return {
     openapi: '3.1.1',
-    info: { title: 'llmp management API', version, description: ABOUT },
-    servers: [{ url: '/' }],
+    info: {
+      title: 'llmp management API',
+      version,
+      description: ABOUT,
+      contact: { name: 'The operators of this llmp instance' },
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'The daemon that this description comes from.' }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     security: [{ managementToken: [] }],
     paths,
     components: {
@@ -41,73 +59,78 @@ export function openApi(version: string): Json {
         managementToken: { type: 'http', scheme: 'bearer', description: 'The value of MANAGEMENT_TOKEN.' },
       },
       schemas: SHAPES,
+      ...shared.components,
       headers: HEADERS,
-      parameters: PARAMETERS,
     },
   };
 }
 
-function described(name: string, operation: Operation): Json {
-  const { method, summary, description, body, stream } = operation;
+function described(name: string, operation: Operation, shared: Shared): Json {
+  const { method, tag, summary, description, body, stream } = operation;
+  const example: Example = (examples as Record<string, Example | undefined>)[name] ?? {};
+  const headers = [
+    ...(stream ? ['Last-Event-ID'] : []),
+    ...(method === 'GET' && !stream ? ['If-None-Match'] : []),
+    'X-Request-ID',
+    // Who acts, and why, is recorded with changes only.
+    ...(method === 'GET' ? [] : ['X-Llmp-Actor', 'X-Audit-Reason', 'X-Llmp-Client-IP']),
+  ];
   return {
     operationId: name,
+    tags: [tag],
     summary,
-    ...(description !== undefined && { description }),
+    description,
     parameters: [
-      ...queryParameters(operation),
-      ...(stream ? [refTo('parameters', 'Last-Event-ID')] : []),
-      ...(method === 'GET' && !stream ? [refTo('parameters', 'If-None-Match')] : []),
-      ...['X-Request-ID', 'X-Llmp-Actor', 'X-Audit-Reason', 'X-Llmp-Client-IP'].map((it) => refTo('parameters', it)),
+      ...queryParameters(operation, example.query ?? {}).map((parameter) => shared.parameter(parameter)),
+      ...headers.map((header) => shared.refTo('parameters', header, REQUEST_HEADERS[header] ?? {})),
     ],
-    ...(body && { requestBody: { required: true, content: json(schemaOf(body)) } }),
-    responses: { ...success(operation), ...refusals(operation) },
+    ...(body && { requestBody: { required: true, content: json(schemaOf(body), namedExamples(example.bodies)) } }),
+    responses: { ...success(operation, example, shared), ...refusals(operation, shared) },
   };
 }
 
-function queryParameters({ query, aliases = {} }: Operation): Json[] {
+function queryParameters({ query }: Operation, values: Record<string, unknown>): Json[] {
   if (!query) return [];
-  const { properties = {} } = z.toJSONSchema(query, { io: 'input' });
   const defaults: Json = query.parse({}); // All that an empty query holds. The schema says it of some only.
-  const parameter = (name: string, described: unknown) => {
-    const { description, ...schema } = described as Json;
-    return {
-      name,
-      in: 'query',
-      description,
-      schema: { ...schema, ...(name in defaults && { default: defaults[name] }) },
-    };
-  };
-  const own = Object.entries(properties).map(([name, schema]) => parameter(name, schema));
-  const others = Object.entries(aliases).map(([alias, name]) => ({
-    ...parameter(alias, properties[name]),
-    description: `The same as ${name}.`,
-    deprecated: true,
+  return Object.entries(inputFields(query)).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    description,
+    schema: { ...schema, ...(name in defaults && { default: defaults[name] }) },
+    ...(name in values && { example: values[name] }),
   }));
-  return [...own, ...others];
 }
 
-function success({ method, status = 200, answer, list, stream, isUncounted }: Operation): Json {
-  if (stream) return { 200: { description: STREAMED, headers: headersOf('X-Request-ID'), content: events(stream) } };
+function success(
+  { method, status = 200, answer, list, stream, isUncounted, holdsSecret }: Operation,
+  example: Example,
+  shared: Shared,
+): Json {
+  if (stream) {
+    const content = { 'text/event-stream': { schema: schemaOf(stream) } };
+    return { 200: { description: STREAMED, headers: headersOf('X-Request-ID'), content } };
+  }
   const shape = list ? { type: 'array', items: schemaOf(list) } : answer && schemaOf(answer);
-  if (!shape) return {};
   const headers = headersOf(
     'X-Request-ID',
     ...(method === 'GET' ? ['ETag'] : []),
     ...(list ? PAGING.slice(isUncounted ? 1 : 0) : []),
   );
+  const description = list ? 'A page of the list.' : holdsSecret ? 'Done. Nobody may store this answer.' : 'Done.';
+  const content = json(shape, example.answer === undefined ? {} : { example: example.answer });
+  const unchanged = {
+    description: 'What the client has is what there is.',
+    headers: headersOf('X-Request-ID', 'ETag'),
+  };
   return {
-    [status]: { description: 'Done.', headers, content: json(shape) },
-    ...(method === 'GET' && { 304: { description: 'What the client has is what there is.', headers } }),
+    [status]: { description, headers, content },
+    ...(method === 'GET' && { 304: shared.refTo('responses', 'NotModified', unchanged) }),
   };
 }
 
-const STREAMED = `Server-sent events, as they come, until one side ends it. Comments keep the connection from being taken for a
-dead one. Come back with the \`id\` of the last event as \`Last-Event-ID\`.`;
-
-// What one event holds has no place of its own before OpenAPI 3.2, whose `itemSchema` this is.
-const events = (stream: z.ZodType) => ({
-  'text/event-stream': { schema: { type: 'string' }, 'x-itemSchema': { data: schemaOf(stream) } },
-});
+// What one event holds has no place of its own before OpenAPI 3.2. Until then generators of clients take this schema for it.
+const STREAMED = `Server-sent events, as they come, until one side ends it. The schema is that of the \`data\` of each event. Comments keep the
+connection from being taken for a dead one. Come back with the \`id\` of the last event as \`Last-Event-ID\`.`;
 
 const PAGING = ['X-Total-Count', 'Link'];
 const OF_STATUS: Record<number, string[]> = {
@@ -117,75 +140,75 @@ const OF_STATUS: Record<number, string[]> = {
   503: ['Retry-After'],
 };
 
-function refusals(operation: Operation): Json {
-  const responses: Record<number, { description: string } & Json> = {};
+function refusals(operation: Operation, shared: Shared): Json {
+  const kinds = new Map<number, RefusalKind[]>();
   for (const kind of [...ALWAYS, ...(operation.refusals as readonly RefusalKind[])]) {
-    const { status, code } = problemOf(kind);
-    const before = responses[status];
-    responses[status] = {
-      description: before ? `${before.description}, \`${code}\`` : `\`${code}\``,
-      headers: headersOf('X-Request-ID', ...(OF_STATUS[status] ?? [])),
-      content: json(schemaOf(schemas.problem)),
-    };
+    const { status } = problemOf(kind);
+    kinds.set(status, [...(kinds.get(status) ?? []), kind]);
   }
-  return responses;
+  return Object.fromEntries(
+    Array.from(kinds, ([status, ofStatus]) => [
+      status,
+      shared.refTo('responses', ofStatus.map(pascal).join('Or'), {
+        description: ofStatus.map(meaningOf).join('\n\n'),
+        headers: headersOf('X-Request-ID', ...(OF_STATUS[status] ?? [])),
+        content: json(schemaOf(schemas.problem)),
+      }),
+    ]),
+  );
 }
 
-const refTo = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
-const json = (schema: unknown) => ({ 'application/json': { schema } });
-const headersOf = (...names: string[]) => Object.fromEntries(names.map((name) => [name, refTo('headers', name)]));
-
-const NAMED = z.registry<{ id: string }>();
-for (const [id, schema] of Object.entries(schemas)) {
-  const isShape = schema instanceof z.ZodObject || schema instanceof z.ZodDiscriminatedUnion;
-  // Queries are described parameter by parameter.
-  if (isShape && !id.endsWith('Query')) NAMED.add(schema, { id });
+function meaningOf(kind: RefusalKind): string {
+  const { code } = problemOf(kind);
+  return `\`${code}\`: ${(schemas.PROBLEM_CODES as Record<string, string | undefined>)[code] ?? ''}`;
 }
 
-// The document's own dialect and addresses hold for all of them.
-const bare = ({ $schema: _dialect, $id: _address, ...schema }: Json): Json => schema;
+const pascal = (snake: string) => snake.replace(/(?:^|_)([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 
-const SHAPES = Object.fromEntries(
-  Object.entries(z.toJSONSchema(NAMED, { io: 'input', uri: (id) => `#/components/schemas/${id}` }).schemas).map(
-    ([id, schema]) => [id, bare(schema)],
-  ),
-);
+const namedExamples = (bodies: Example['bodies']): Json =>
+  bodies
+    ? {
+        examples: Object.fromEntries(
+          Object.entries(bodies).map(([title, value]) => [
+            pascal(title.replace(/\W+/g, '_').replace(/_(\d)/g, '$1')),
+            { summary: title, value },
+          ]),
+        ),
+      }
+    : {};
 
-function schemaOf(schema: z.ZodType): Json {
-  const id = NAMED.get(schema)?.id;
-  return id === undefined ? bare(z.toJSONSchema(schema)) : refTo('schemas', id);
+const json = (schema: unknown, example: Json = {}) => ({ 'application/json': { schema, ...example } });
+const headersOf = (...names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+/** What several operations have in common, and stands in the document once. */
+class Shared {
+  readonly components: { parameters: Json; responses: Json } = { parameters: {}, responses: {} };
+
+  refTo(kind: 'parameters' | 'responses', name: string, described: Json): Json {
+    this.components[kind][name] = described;
+    return { $ref: `#/components/${kind}/${name}` };
+  }
+
+  /** A query parameter that other operations have, too, is shared; others stand where they are. */
+  parameter(parameter: Json): Json {
+    const { name, description } = parameter as { name: string; description?: unknown };
+    const key = SHARED_QUERY[keyOf(name, description)];
+    return key === undefined ? parameter : this.refTo('parameters', key, parameter);
+  }
 }
 
-const TEXT = { type: 'string' };
-const COUNT = { type: 'integer', minimum: 0 };
+/** Query parameters that stand in several operations with one description, and the name of each. */
+const SHARED_QUERY: Record<string, string> = {};
+const seen = new Set<string>();
+for (const { query } of Object.values<Operation>(operations)) {
+  for (const [name, { description }] of Object.entries(query ? inputFields(query) : {})) {
+    const key = keyOf(name, description);
+    if (seen.has(key)) SHARED_QUERY[key] = name;
+    seen.add(key);
+  }
+}
 
-const ID = { name: 'id', in: 'path', required: true, schema: { type: 'string', format: 'uuid' } };
-
-const header = (description: string, schema: Json, required = true) => ({ description, required, schema });
-
-const HEADERS = {
-  'X-Request-ID': header("The client's own id of the request if it gave a harmless one, else a new one.", TEXT),
-  ETag: header('Changes with whatever the answer shows.', TEXT),
-  'X-Total-Count': header('How many there are on all pages.', COUNT),
-  Link: header('The next page, `rel="next"`; absent on the last.', TEXT, false),
-  'WWW-Authenticate': header('`Bearer`', TEXT),
-  Allow: header('The methods that the path has.', TEXT),
-  'Retry-After': header('Seconds.', COUNT),
-};
-
-const requestHeader = (name: string, description: string, schema: Json = TEXT) => [
-  name,
-  { name, in: 'header', description, schema },
-];
-
-const PARAMETERS = Object.fromEntries([
-  requestHeader('If-None-Match', 'The `ETag` of an answer the client has.'),
-  requestHeader(
-    'Last-Event-ID',
-    'The `id` of the last event that the client has. What came after it is sent, as far as it is kept.',
-  ),
-  requestHeader('X-Request-ID', 'Names the request in logs and audit records.'),
-  requestHeader('X-Llmp-Actor', 'The front end that acts, for the audit record.', { enum: ['cli', 'tui', 'admin'] }),
-  requestHeader('X-Audit-Reason', 'Why, for the audit record: percent-encoded UTF-8, at most 200 characters.'),
-  requestHeader('X-Llmp-Client-IP', "The browser's address, for the audit record."),
-]) as Json;
+function keyOf(name: string, description: unknown): string {
+  return `${name}: ${String(description)}`;
+}

@@ -23,7 +23,7 @@ import type { KeptAnswer } from '../core/ports.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import type { Visit, Visitor } from '../core/visit.js';
-import { Answering } from './answering.js';
+import { Answering, REFUSAL_HEADERS } from './answering.js';
 import { ClientGone, gatherBody, hasBody, holdBody, isHeld, type RequestBody, streamBody } from './body.js';
 import type { CorsSettings } from './cors.js';
 import { checkNoCredentialIn, presentedIn } from './credentials.js';
@@ -103,6 +103,18 @@ export function createProxy(options: ProxyOptions): Proxy {
 }
 
 export const isProxied = (target: string) => /^\/v1(?:[/?#]|$)/.test(target);
+
+/** Neither an absolute URL nor what a browser would take for one (`//host`); no fragment, which is not for us; no `\`, which some read as `/`. */
+export const isPath = (target: string) => /^\/(?!\/)[^#\\]*$/.test(target);
+
+/**
+ * What every refusal on /v1 carries, for one that is made before anybody knows where its request belongs: none when it certainly
+ * belongs elsewhere.
+ *
+ * @param target null when it was not read.
+ */
+export const cacheFields = (proxy: object | null, target: string | null): Readonly<Record<string, string>> =>
+  proxy === null || (target !== null && isPath(target) && !isProxied(target)) ? {} : REFUSAL_HEADERS;
 
 /** One request and its answer. */
 class Exchange extends Member implements Receiver, Visitor {

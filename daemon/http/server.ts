@@ -2,14 +2,13 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Clock } from '../core/ports.js';
 import type { Refusal } from '../core/refusal.js';
-import { REFUSAL_HEADERS } from './answering.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { requestIdOf } from './credentials.js';
 import { boundConnections, linger } from './endings.js';
 import { isHandshake } from './handshake.js';
 import type { OffPath } from './off-path.js';
 import { asRefusal, sendProblem } from './problems.js';
-import { isProxied, type Proxy } from './proxy.js';
+import { cacheFields, isPath, isProxied, type Proxy } from './proxy.js';
 import { checkExpectation, checkMessage, LARGEST_HEADERS, LONGEST_TARGET, targetNotPlain } from './shape.js';
 import { inTurn } from './turns.js';
 import { refuseUnreadable, type ServedSocket } from './unreadable.js';
@@ -57,7 +56,7 @@ export function createHttpServer(options: ServerOptions): Server {
       linger(req, clock);
     });
     const refuse = (refusal: Refusal) => {
-      const headers = { ...REFUSAL_HEADERS, ...corsFields(live.current, req) };
+      const headers = { ...cacheFields(proxy, req.url ?? ''), ...corsFields(live.current, req) };
       sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), headers, offPath?.wording(refusal, req));
     };
     try {
@@ -105,9 +104,6 @@ export function createHttpServer(options: ServerOptions): Server {
   refuseUnreadable(server, proxy, offPath, clock);
   return server;
 }
-
-/** Neither an absolute URL nor what a browser would take for one (`//host`); no fragment, which is not for us; no `\`, which some read as `/`. */
-const isPath = (target: string) => /^\/(?!\/)[^#\\]*$/.test(target);
 
 function answerOptions(req: IncomingMessage, res: ServerResponse, settings: CorsSettings): void {
   res.writeHead(204, { 'X-Request-ID': requestIdOf(req.headers['x-request-id']), ...preflightFields(settings, req) });

@@ -4,12 +4,11 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
-import { REFUSAL_HEADERS } from './answering.js';
 import { requestIdOf } from './credentials.js';
 import { cut, isLingering, linger, LINGER_MS } from './endings.js';
 import type { OffPath } from './off-path.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
-import type { Proxy } from './proxy.js';
+import { cacheFields, type Proxy } from './proxy.js';
 import type { Unread } from './record.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
 import type { Wording } from './wording.js';
@@ -28,7 +27,8 @@ export function refuseUnreadable(
 
   const endUnread = (socket: Duplex, refusal: Refusal, unread: Unread) => {
     proxy?.recordUnread(socket as Socket, refusal, unread);
-    endWithProblem(socket, refusal, unread.requestId, clock, offPath?.wordingOfUnread(refusal));
+    const fields = cacheFields(proxy, null);
+    endWithProblem(socket, refusal, unread.requestId, clock, fields, offPath?.wordingOfUnread(refusal));
   };
 
   /** Answers go out in the order of their requests: those to the requests before the unreadable one come first. */
@@ -49,7 +49,8 @@ export function refuseUnreadable(
         linger(current.req, clock);
       });
       const requestId = requestIdOf(current.req.headers['x-request-id']);
-      sendProblem(current, refusal, requestId, REFUSAL_HEADERS, offPath?.wording(refusal, current.req));
+      const fields = cacheFields(proxy, current.req.url ?? '');
+      sendProblem(current, refusal, requestId, fields, offPath?.wording(refusal, current.req));
     }
   };
 
@@ -97,10 +98,11 @@ function endWithProblem(
   refusal: Refusal,
   requestId: string,
   clock: Clock,
+  extraHeaders: Readonly<Record<string, string>>,
   wording: Wording | undefined,
 ): void {
   const { headers, body } = problemAnswer(refusal, requestId, wording);
-  const lines = Object.entries({ ...headers, ...REFUSAL_HEADERS, Connection: 'close' }).map(
+  const lines = Object.entries({ ...headers, ...extraHeaders, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   );
   const status = statusOf(refusal);

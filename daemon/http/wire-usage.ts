@@ -5,14 +5,17 @@ import type * as schemas from '../api/schemas.js';
 import type { UsageDimension, UsageLine, UsageQuery } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { DAY_MS, HOUR_MS } from '../core/usage.js';
+import { agoOf } from './wire.js';
 
 const USAGE_SHOWN_MS = 7 * DAY_MS;
 
 /** @throws {Refusal} for a time that is none. */
 export function usageQuery(query: z.output<typeof schemas.usageQuery>, nowMs: number): UsageQuery {
-  const untilMs = Math.max(0, msOf(query.until) ?? nowMs);
-  const sinceMs = Math.max(0, msOf(query.since) ?? untilMs - USAGE_SHOWN_MS);
-  if (sinceMs >= untilMs) throw new Refusal('invalid_request', 'since must be before until, which is now unless given');
+  const untilMs = Math.max(0, agoOf(query.until, nowMs) ?? nowMs);
+  const sinceMs = Math.max(0, agoOf(query.since, nowMs) ?? untilMs - USAGE_SHOWN_MS);
+  if (sinceMs > untilMs) {
+    throw new Refusal('invalid_request', 'since must not be after until, which is now unless given');
+  }
   return {
     by: new Set((query.by?.split(',') ?? []) as UsageDimension[]),
     sinceMs: Math.floor(sinceMs / HOUR_MS) * HOUR_MS,
@@ -39,4 +42,3 @@ export const wireUsageLine = (line: UsageLine): WireUsageLine => ({
 });
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
-const msOf = (timestamp: string | undefined) => (timestamp === undefined ? undefined : Date.parse(timestamp));

@@ -8,7 +8,9 @@ import type {
   WireStatus,
   WireToken,
 } from '../api/contract.js';
-import * as schemas from '../api/schemas.js';
+import type * as schemas from '../api/schemas.js';
+import { cachedUrl } from '../api/schemas/fields.js';
+import { timestampMs } from '../api/timestamp.js';
 import type { Purged, PurgeSelection } from '../core/cache-upkeep.js';
 import type { AuditRecord } from '../core/audit.js';
 import type { FollowFilter } from '../core/audit-book.js';
@@ -103,11 +105,13 @@ const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86
 function momentOf(written: string | undefined): Moment | undefined {
   if (written === undefined) return undefined;
   const [, amount, unit = ''] = /^(-?\d+)([smhd])$/.exec(written) ?? [];
-  return amount === undefined ? { atMs: Date.parse(written) } : { inMs: Number(amount) * (MS_PER[unit] ?? NaN) };
+  return amount === undefined
+    ? { atMs: timestampMs(written) ?? NaN }
+    : { inMs: Number(amount) * (MS_PER[unit] ?? NaN) };
 }
 
 /** @param written a timestamp, or a span such as `2h` for so long ago. */
-function agoOf(written: string | undefined, nowMs: number): number | undefined {
+export function agoOf(written: string | undefined, nowMs: number): number | undefined {
   const moment = momentOf(written);
   return moment && ('atMs' in moment ? moment.atMs : nowMs - moment.inMs);
 }
@@ -133,7 +137,7 @@ export function purgeSelection(body: z.output<typeof schemas.cachePurge>): Purge
   if (isOne && method !== undefined && url !== undefined) {
     // The schema is satisfied with the beginning.
     if (isPlainTarget(url)) return { kind: 'resource', method, url };
-    throw new Refusal('invalid_request', `url must be ${schemas.cachedUrl.description ?? ''}`);
+    throw new Refusal('invalid_request', `url must be ${cachedUrl.description ?? ''}`);
   }
   if (isOne && projectId !== undefined) return { kind: 'project', projectId };
   if (isOne && all) return { kind: 'all' };
@@ -212,13 +216,14 @@ export const wireSession = ({ id, begunAtMs, endedAtMs }: Session): WireSession 
   ended_at: isoTimeOrNull(endedAtMs),
 });
 
+/** @throws {Refusal} for a time that ends before it begins. */
 export function auditFilter(query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter {
-  return {
-    ...followFilter(query),
-    sinceMs: agoOf(query.since, nowMs),
-    untilMs: agoOf(query.until, nowMs),
-    text: query.q,
-  };
+  const sinceMs = agoOf(query.since, nowMs);
+  const untilMs = agoOf(query.until, nowMs);
+  if (sinceMs !== undefined && untilMs !== undefined && sinceMs > untilMs) {
+    throw new Refusal('invalid_request', 'since must not be after until');
+  }
+  return { ...followFilter(query), sinceMs, untilMs, text: query.q };
 }
 
 export function followFilter(query: z.output<typeof schemas.auditStreamQuery>): FollowFilter {

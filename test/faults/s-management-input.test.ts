@@ -385,7 +385,7 @@ describe('S: what the management API is sent', () => {
         const answer = await client.answer();
         if (id === '%zz') expectProblem(answer, 400, 'invalid_request');
         else expectProblem(answer, 405, 'method_not_allowed');
-        expect(answer.header('allow')).to.equal(id === '%zz' ? undefined : 'GET, PATCH');
+        expect(answer.header('allow')).to.equal(id === '%zz' ? undefined : 'GET, PATCH, HEAD, OPTIONS');
         await expectInStep(client);
         expect((await stage.daemon.token(stage.token.id)).state).to.equal('active');
         await stage.expectNothingSpent();
@@ -443,7 +443,7 @@ describe('S: what the management API is sent', () => {
       );
       expectProblem(await client.answer(), 401, 'management_token_refused');
       const answer = await client.answer();
-      expect([answer.status, answer.header('allow')]).to.deep.equal([204, 'POST, GET']);
+      expect([answer.status, answer.header('allow')]).to.deep.equal([204, 'POST, GET, HEAD, OPTIONS']);
       await expectInStep(client);
     });
   });

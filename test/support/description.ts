@@ -5,25 +5,52 @@ import type { TestAnswer } from './daemon.js';
 
 export interface Described {
   operationId: string;
+  tags: string[];
   summary: string;
-  parameters: { name?: string; in?: string; deprecated?: boolean; schema?: object }[];
-  requestBody?: { content: { 'application/json': { schema: Ref } } };
-  responses: Record<
-    string,
-    { description: string; headers?: Record<string, Ref>; content?: { 'application/json'?: { schema: object } } }
-  >;
+  description: string;
+  parameters: (Parameter | Ref)[];
+  requestBody?: {
+    content: { 'application/json': { schema: Ref; examples?: Record<string, { summary: string; value: unknown }> } };
+  };
+  responses: Record<string, Answer | Ref>;
+}
+export interface Parameter {
+  name: string;
+  in: string;
+  description?: string;
+  required?: boolean;
+  deprecated?: boolean;
+  schema: Record<string, unknown>;
+  example?: string | number | boolean;
+}
+export interface Answer {
+  description: string;
+  headers?: Record<string, Ref>;
+  content?: Record<string, { schema: object; example?: unknown }>;
 }
 interface Ref {
   $ref: string;
 }
+/** A named shape, as far as the tests look into it. */
+export interface Shape {
+  description?: string;
+  type?: string | string[];
+  properties?: Record<string, Shape>;
+  required?: string[];
+  items?: Shape;
+  [key: string]: unknown;
+}
 interface Document {
   openapi: string;
   security: object[];
-  paths: Record<string, Partial<Record<string, Described>> & { parameters?: { name: string }[] }>;
+  info: Record<string, unknown>;
+  tags: { name: string; description: string }[];
+  paths: Record<string, Partial<Record<string, Described>> & { parameters?: (Parameter | Ref)[] }>;
   components: {
     securitySchemes: object;
-    parameters: object;
-    schemas: Record<string, { properties?: object; required?: string[] }>;
+    parameters: Record<string, Parameter>;
+    responses: Record<string, Answer>;
+    schemas: Record<string, Shape>;
     headers: Record<string, { required: boolean }>;
   };
 }
@@ -31,8 +58,15 @@ interface Document {
 /** As the daemon serves it at /manage/openapi.json. */
 export const DESCRIPTION = openApi('0.1.0') as unknown as Document;
 
+/** What stands at a place, or where it refers to. */
+export function resolved<Value extends object>(value: Value | Ref): Value {
+  if (!('$ref' in value)) return value;
+  const steps = value.$ref.replace(/^#\//, '').split('/');
+  return steps.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], DESCRIPTION) as Value;
+}
+
 /** What the description says in words: of paths it does not have, and of methods that its paths do not have. */
-const ELSEWHERE = [400, 401, 404, 405, 429];
+const ELSEWHERE = [400, 401, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503];
 
 /** @throws when the answer is not described, or is not what is described. Paths beside /manage are not looked at. */
 export function expectDescribed(method: string, target: string, answer: TestAnswer): void {
@@ -50,11 +84,12 @@ export function expectDescribed(method: string, target: string, answer: TestAnsw
     return;
   }
 
-  const response = operation.responses[answer.status];
-  if (!response) {
+  const described = operation.responses[answer.status];
+  if (!described) {
     complain('which the description does not have');
     return;
   }
+  const response = resolved(described);
   for (const [name, { $ref }] of Object.entries(response.headers ?? {})) {
     const isRequired = DESCRIPTION.components.headers[$ref.split('/').at(-1)!]?.required;
     if (isRequired && !answer.headers.has(name)) complain(`without ${name}`);
@@ -80,14 +115,29 @@ function checkBody(schema: z.ZodType, answer: TestAnswer, complain: (what: strin
   if (error) complain(`with a body which the description does not have (${z.prettifyError(error)})`);
 }
 
+/** @throws when a value is not what a schema of the document says. */
+export function expectShape(schema: object, value: unknown): void {
+  const { error } = schemaOf(schema).safeParse(value);
+  if (error) throw new Error(`${JSON.stringify(value)} is not as described: ${z.prettifyError(error)}`);
+}
+
 const compiled = new Map<string, z.ZodType>();
 
-/** The schema as it stands in the document, not the one it was made from. */
+/**
+ * The schema as it stands in the document, not the one it was made from. A client must not mind a field that it does not know;
+ * here it is an error, so that none is forgotten in the description.
+ */
 function schemaOf(schema: object): z.ZodType {
   const key = JSON.stringify(schema);
   const known = compiled.get(key);
   if (known) return known;
-  const local = JSON.stringify({ ...schema, $defs: DESCRIPTION.components.schemas });
+  const local = JSON.stringify({ ...schema, $defs: DESCRIPTION.components.schemas }, (_key, value: unknown) => {
+    const isShape = typeof value === 'object' && value !== null && 'properties' in value && 'type' in value;
+    if (isShape && value.type === 'object') return { additionalProperties: false, ...value };
+    // Tests write rows with ids of their own making.
+    const isId = typeof value === 'object' && value !== null && 'format' in value && value.format === 'uuid';
+    return isId ? { ...value, format: undefined } : value;
+  });
   const made = z.fromJSONSchema(JSON.parse(local.replaceAll('#/components/schemas/', '#/$defs/')) as never);
   compiled.set(key, made);
   return made;
