@@ -1,4 +1,6 @@
 /** What clients of /v1 are told when the daemon itself refuses them: in which form, and what they can do about it. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { mintSecret } from '../daemon/core/token.js';
 import { canary } from './support/canaries.js';
@@ -6,6 +8,12 @@ import { chunk, type Fields, head, type RawAnswer } from './support/raw.js';
 import { Scene } from './support/scene.js';
 
 const OPENAI: Fields = { 'User-Agent': 'OpenAI/Python 3.54.0', 'X-Stainless-Lang': 'python' };
+const CODES = [
+  ...['malformed_request', 'method_not_allowed', 'request_timeout', 'uri_too_long', 'expectation_failed'],
+  ...['headers_too_large', 'unauthorized', 'credential_in_query', 'project_inactive', 'not_found', 'body_too_large'],
+  ...['request_limit_reached', 'rate_limited', 'internal', 'not_supported', 'loop_detected', 'upstream_key_rejected'],
+  ...['upstream_unreachable', 'upstream_malformed', 'upstream_timeout', 'not_cached', 'unavailable'],
+];
 const SEND_IT = 'Send it as `Authorization: Bearer sk-wt-…`.';
 
 interface InOpenAi {
@@ -323,5 +331,22 @@ describe('errors on /v1', () => {
     expect(answer.status).to.equal(413);
     expect(inOpenAi(answer).error).to.include({ code: 'body_too_large', type: 'invalid_request_error' });
     expect(answer.header('x-should-retry')).to.equal('false');
+  });
+});
+
+describe('the README on SDKs', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+
+  it('says how openai-agents is kept from sending the token to OpenAI with its traces (finding D8)', () => {
+    const [line = ''] = text.split('\n- ').filter((item) => item.includes('openai-agents'));
+    for (const word of ['api.openai.com', 'OPENAI_AGENTS_DISABLE_TRACING=1', 'set_tracing_disabled(True)', 'token']) {
+      expect(line).to.include(word);
+    }
+  });
+
+  it('names every code that a client of /v1 can get, and ERROR_SHAPE (finding D1)', () => {
+    const section = /### When it is refused\n([^]*?)\n### /.exec(text)?.[1] ?? '';
+    for (const word of ['ERROR_SHAPE', ...CODES, 'token_revoked', 'X-Should-Retry'])
+      expect(section).to.include(`\`${word}`);
   });
 });

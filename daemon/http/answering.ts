@@ -6,7 +6,10 @@ import type { Refusal } from '../core/refusal.js';
 import type { Ages, Condition } from '../core/wish.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { Delivery } from './delivery.js';
+import { EventBoundary } from './boundaries.js';
+import { dialectFor } from './dialect.js';
 import { closeGently } from './endings.js';
+import { farewellEvent } from './farewell.js';
 import { clientResponseHeaders, EVENT_STREAM, recordedId } from './headers.js';
 import { replayHeaders } from './kept.js';
 import { sendProblem } from './problems.js';
@@ -22,6 +25,8 @@ const WRITTEN_AS_TEXT = 16 * 1024;
 /** What goes out to the client, whichever answer it is, and what the record says of it. */
 export class Answering {
   readonly #delivery: Delivery;
+  /** Of an answer into which an event of ours may go. */
+  #events: EventBoundary | null = null;
 
   constructor(
     private readonly req: IncomingMessage,
@@ -52,12 +57,15 @@ export class Answering {
     record.isStreamed = contentType !== null && EVENT_STREAM.test(contentType);
     record.content?.answered(contentType, contentEncoding);
     record.status = status;
+    // Without a declared length, which an event more would exceed, and as Node sends what it may end early.
+    if (record.isStreamed && contentEncoding === null && this.res.chunkedEncoding) this.#events = new EventBoundary();
   }
 
   /** @returns false when the client takes no more for now. */
   data(piece: Buffer): boolean {
     this.record.bytesOut += piece.length;
     this.record.content?.piece(piece);
+    this.#events?.read(piece);
     return this.#delivery.data(piece);
   }
 
@@ -93,6 +101,14 @@ export class Answering {
     // As a text, byte for byte, Node puts it behind the head and writes once.
     if (body.length <= WRITTEN_AS_TEXT) res.end(body.toString('latin1'), 'latin1');
     else res.end(body);
+  }
+
+  /** Why its answer is cut, for a client that reads an event stream and has come to the end of an event. The cut must follow at once. */
+  sayWhy(refusal: Refusal): void {
+    const { req, res, record } = this;
+    if (!this.#events?.isReached || req.method === 'HEAD' || res.writableEnded || res.closed) return;
+    const dialect = dialectFor(this.settings.errorShape, req.rawHeaders);
+    this.#delivery.last(farewellEvent(refusal, dialect, record.requestId));
   }
 
   refuse(refusal: Refusal): void {

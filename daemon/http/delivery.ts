@@ -43,6 +43,15 @@ export class Delivery {
     return false;
   }
 
+  /** A piece behind which the connection is cut: it is with the kernel when this returns, if the client has taken all before it. */
+  last(piece: Buffer): void {
+    this.sendWaiting();
+    const { res } = this;
+    res.write(piece);
+    // Node holds back what is written until the end of the turn, and a cut would throw it away.
+    while (res.socket && res.socket.writableCorked > 0) res.socket.uncork();
+  }
+
   end(): void {
     const piece = this.#firstPiece;
     if (this.#isHeadWaiting && piece !== null) {

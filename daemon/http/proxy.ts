@@ -379,7 +379,8 @@ class Exchange extends Member implements Receiver, Visitor {
   fail(refusal: Refusal): void {
     if (this.res.headersSent) {
       this.#record.cause = refusal.cause;
-      this.#destroy(refusal.kind === 'upstream_timeout' ? 'timeout' : 'truncated');
+      if (refusal.kind === 'upstream_timeout') this.#destroy('timeout', refusal);
+      else this.#destroy('truncated'); // As the client would see it without us.
     } else {
       this.#refuse(refusal);
     }
@@ -422,22 +423,24 @@ class Exchange extends Member implements Receiver, Visitor {
 
   /** The token was revoked, or its project deactivated. */
   #cut(refusal: Refusal): void {
-    if (this.res.headersSent) this.#destroy('revoked');
+    if (this.res.headersSent) this.#destroy('revoked', refusal);
     else this.#refuse(refusal);
     this.#record.outcome = 'revoked';
   }
 
   /** The daemon stops and cannot wait any longer. */
   drain(): void {
-    if (this.res.headersSent) this.#destroy('drained');
+    if (this.res.headersSent) this.#destroy('drained', unavailable());
     else this.#refuse(unavailable());
     this.#record.outcome = 'drained';
   }
 
-  #destroy(outcome: Outcome): void {
+  /** @param why for the client, if it is us who end it. */
+  #destroy(outcome: Outcome, why?: Refusal): void {
     this.#record.outcome ??= outcome;
     if (outcome === 'client_closed') this.#leave();
     else this.#callOff();
+    if (why) this.#answering.sayWhy(why);
     cut(this.res);
   }
 

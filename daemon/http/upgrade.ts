@@ -22,9 +22,11 @@ import type { Outcome } from '../core/events.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
 import { REFUSAL_HEADERS } from './answering.js';
+import { FrameBoundary } from './boundaries.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
 import { bearerOf, checkNoCredentialIn, type Subprotocols, subprotocolsOf } from './credentials.js';
-import { endGently } from './endings.js';
+import { endGently, LINGER_MS } from './endings.js';
+import { closeFrame } from './farewell.js';
 import { type RequestFields, withoutTokens } from './fields.js';
 import type { Forwarder, Place } from './forward.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';
@@ -102,6 +104,8 @@ class Upgrade implements UpgradeReceiver {
   #request: ClientRequest | null = null;
   /** The upstream's connection, once it is joined with the client's. */
   #upstream: Socket | null = null;
+  /** Of what goes to the client, once they are joined. */
+  #frames: FrameBoundary | null = null;
   #isOver = false;
 
   constructor(
@@ -122,6 +126,7 @@ class Upgrade implements UpgradeReceiver {
       this.#record.outcome ??= 'client_closed';
     });
     socket.on('end', () => {
+      if (this.#isOver) return;
       if (this.#upstream) this.#awaitUpstreamsEnd();
       else if (!this.#isDecided()) this.#destroy('client_closed');
     });
@@ -250,8 +255,9 @@ class Upgrade implements UpgradeReceiver {
   joined(upstream: Socket): void {
     const { socket } = this;
     this.#upstream = upstream;
+    this.#frames = new FrameBoundary();
     this.#watch.expect(this.#settings.websocketIdleTimeoutMs, () => {
-      this.#destroy('timeout');
+      this.#destroy('timeout', new Refusal('request_timeout', 'both sides were silent for too long'));
     });
     socket.on('data', this.#onClientPiece);
     upstream.on('data', this.#onAnswerPiece);
@@ -333,6 +339,7 @@ class Upgrade implements UpgradeReceiver {
 
   readonly #onAnswerPiece = (piece: Buffer) => {
     this.#record.bytesOut += piece.length;
+    this.#frames?.read(piece);
     this.#watch.touch();
   };
 
@@ -380,15 +387,31 @@ class Upgrade implements UpgradeReceiver {
   #cutShort(outcome: Outcome, refusal: Refusal): void {
     if (this.#isDecided()) return;
     if (this.#record.status === null) this.#refuse(refusal);
-    else this.#destroy(outcome);
+    else this.#destroy(outcome, refusal);
     this.#record.outcome = outcome;
   }
 
-  #destroy(outcome: Outcome): void {
+  /** @param why for the client, if it is us who end it. */
+  #destroy(outcome: Outcome, why?: Refusal): void {
     this.#record.outcome ??= outcome;
     this.#request?.destroy();
     this.#upstream?.destroy();
-    this.socket.destroy();
+    if (why && this.#frames?.isReached) this.#close(why);
+    else this.socket.destroy();
+  }
+
+  /** The upstream is gone at once; the client is told why, and given a moment to read it. */
+  #close(why: Refusal): void {
+    const { socket } = this;
+    this.#end();
+    this.#upstream?.unpipe(socket);
+    socket.unpipe().off('data', this.#onClientPiece);
+    socket.once(
+      'close',
+      // From now on, not from when it has gone out: a client that takes nothing would hold it for ever.
+      this.options.clock.after(LINGER_MS, () => socket.destroy()),
+    );
+    socket.resume().end(closeFrame(why));
   }
 
   /** The answer went out whole, or the connection is gone. */

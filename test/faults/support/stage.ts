@@ -19,6 +19,7 @@ import { eventually } from '../../support/eventually.js';
 import { permit } from '../../support/leaks.js';
 import { type Fields, head, type RawAnswer, RawClient } from '../../support/raw.js';
 import { type Asked, confirms, expectGivenBefore, isHit } from './kept-answers.js';
+import { isCloseFrame, isFarewell, sharedLength } from './farewells.js';
 import { answersIn, finalAnswerOf, isAnswerWhole, switches } from './transcripts.js';
 import { type Exchange, ScriptedUpstream } from './upstream.js';
 import { type Message, valuesOf } from './wire.js';
@@ -362,7 +363,8 @@ export class Stage {
         if (switches(answer)) {
           const given = exchange.sent.subarray(exchange.sent.indexOf('\r\n\r\n', exchange.sent.indexOf(' 101 ')) + 4);
           const got = transcript.bytes.subarray(answer.end);
-          expect(given.subarray(0, got.length).equals(got), 'I5: a prefix').to.equal(true);
+          const farewell = got.subarray(sharedLength(given, got));
+          expect(farewell.length === 0 || isCloseFrame(farewell), 'I5: a prefix, and a farewell').to.equal(true);
           continue;
         }
         const given = finalAnswerOf(exchange);
@@ -370,7 +372,12 @@ export class Stage {
           this.#expectKept(answer, asked);
           continue;
         }
-        expect(given?.body.subarray(0, answer.body.length).equals(answer.body), 'I5: a prefix').to.equal(true);
+        const farewell = answer.body.subarray(sharedLength(given?.body ?? Buffer.alloc(0), answer.body));
+        if (farewell.length > 0) {
+          const before = answer.body.subarray(0, answer.body.length - farewell.length);
+          expect(isFarewell(answer, before, farewell), 'I5: a prefix, and a farewell').to.equal(true);
+          expect(answer.isWhole, 'I5: nothing ends behind a farewell').to.equal(false);
+        }
         const isWhole = answer.isWhole || (answer.endsWithConnection && transcript.hasEnded);
         if (isWhole) expect(isAnswerWhole(exchange), 'I5: a whole answer to the client was whole').to.equal(true);
       }
