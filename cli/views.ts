@@ -214,11 +214,13 @@ export interface VerifiedAudit {
   last: number | null;
   torn: number;
   anchors: 'anchored' | 'unanchored';
+  /** Whether the lines were compared with the records in the database. */
+  records: 'compared' | 'not_compared';
 }
 
 export const verifiedView: View<VerifiedAudit> = {
   idOf: ({ verdict }) => verdict,
-  fields: ['verdict', 'line', 'file', 'at', 'first', 'last', 'torn', 'anchors'],
+  fields: ['verdict', 'line', 'file', 'at', 'first', 'last', 'torn', 'anchors', 'records'],
   columns: [],
   details: {},
 };

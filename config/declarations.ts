@@ -333,7 +333,7 @@ const audit = {
     'AUDIT_LOG_FILE',
     fileOrNone,
     derived.auditLogFile,
-    'A copy of the audit records of changes, as JSON lines; empty: no file. Never deleted, opened anew on SIGHUP.',
+    'A copy of the audit records of changes, as JSON lines; empty: no file. Never deleted; logrotate may rename it at any time.',
   ),
   auditUseLogFile: setting(
     'AUDIT_USE_LOG_FILE',

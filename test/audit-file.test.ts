@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
 import type { WireProject } from '../daemon/api/contract.js';
-import { type AuditLine, changesFile, copied, linesOf, rawLines, usesFile, useLines } from './support/audit-files.js';
+import { type AuditLine, changesFile, copied, linesOf, rawLines, usesFile, useLines, writeInto } from './support/audit-files.js';
 import { startDaemon, type TestDaemon } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { bodyOf } from './support/management.js';
@@ -61,6 +61,8 @@ describe('the audit file of changes', () => {
     await daemon.stop();
     const path = changesFile(daemon);
     const second = rawLines(path)[1]!;
+    // A crash tears what no anchor stands for yet: they follow when the disk has the line.
+    await writeInto(daemon.databasePath, 'DELETE FROM audit_anchors');
     truncateSync(path, statSync(path).size - second.length + 20);
     await expectTorn(path);
   });

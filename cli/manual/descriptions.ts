@@ -200,9 +200,12 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   audit: {
     description: [
       'Every change, and every refusal of one, is an audit record in the database, and a line in `AUDIT_LOG_FILE`; each use of a token is a line in `AUDIT_USE_LOG_FILE`. Each line holds the digest of the one before it, so that `verify` finds what was changed, removed, inserted, moved or cut off.',
-      '`verify` reads files, and asks no daemon.',
+      '`verify` reads the files and the database, and asks no daemon. It compares the lines with what the database noted of the file every minute, and each change with its record. Files that logrotate(8) has numbered, dated or compressed with gzip are found and read; those in another folder must be named, and those that another program compressed must be decompressed. Where older files were removed on purpose, `--from-line` says where to begin.',
+      'What it cannot find: uses that were forged or removed behind the last one that is noted, at most a minute before a daemon was killed, and whatever is done by somebody who can write to the database as well.',
+      'A daemon goes on behind its own last line only. It logs an error, writes a line whose action is audit.file_replaced, audit.file_cut or audit.database_behind, and says `audit_file` in /ready until it is restarted, when the file is not the one that it wrote, or the database lacks records that the file has: after a restore, or a failover to a replica that was behind. Look at the files before you restart it.',
     ],
-    exitStatus: 'Of `verify`: 9 when the files are not as they were written. Else as of every command: llmp(1).',
+    exitStatus:
+      'Of `verify`: 9 when the files are not as they were written, or do not say what the database says. Else as of every command: llmp(1).',
     seeAlso: SETTINGS,
   },
   events: {

@@ -1,3 +1,6 @@
+import { createServer } from 'node:net';
+import { lstat, readlink, realpath } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import sqlite3 from 'sqlite3';
 
 /** Another process has it. */
@@ -23,6 +26,54 @@ export async function lockPath(path: string): Promise<() => Promise<void>> {
     throw new PathInUse(`${path} is in use by another llmp process`, { cause: error });
   }
   return () => closed(connection);
+}
+
+/**
+ * Claims a file for this process under whatever names it has: a hard link, or a mount of it elsewhere, leads to the same inode. The
+ * claim is an abstract socket of Linux, which is on no disk, and goes with the process. Where there are none, and in another
+ * network namespace, only `lockPath` excludes.
+ *
+ * @returns lets go.
+ * @throws {PathInUse}
+ */
+export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint }): Promise<() => Promise<void>> {
+  const nothing = () => Promise.resolve();
+  if (process.platform !== 'linux') return Promise.resolve(nothing);
+  return new Promise((resolved, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.unref();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EADDRINUSE') resolved(nothing);
+      else reject(new PathInUse(`${path} is in use by another llmp process`, { cause: error }));
+    });
+    server.listen({ path: `\0llmp-file-${dev}-${ino}` }, () => {
+      resolved(
+        () =>
+          new Promise((done) =>
+            server.close(() => {
+              done();
+            }),
+          ),
+      );
+    });
+  });
+}
+
+const MOST_LINKS = 40;
+
+/** The path of a file without symbolic links, whether the file is there yet or not. Its folder must be. */
+export async function withoutLinks(path: string): Promise<string> {
+  let at = path;
+  for (let links = 0; links < MOST_LINKS; links++) {
+    at = join(await realpath(dirname(at)), basename(at));
+    const isLink = await lstat(at).then(
+      (found) => found.isSymbolicLink(),
+      () => false,
+    );
+    if (!isLink) return at;
+    at = resolve(dirname(at), await readlink(at));
+  }
+  throw new Error(`${path} leads through too many symbolic links`);
 }
 
 /** Whether a process has claimed it, this one included. Claims nothing, and makes no file. */

@@ -145,9 +145,13 @@ describe('N: the audit files when they cannot be written', () => {
 
   it('N03: a disk that neither takes nor refuses keeps no request waiting, and after five seconds no change is made', async () => {
     const path = join(dir, 'audit.log');
+    // A pipe from the start: one that takes the place of a file is refused at once.
+    execFileSync('mkfifo', [path]);
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     await start();
-    await copied(daemon);
-    renameSync(path, `${path}.1`);
+    await eventually('both are in the pipe', () => daemon.daemon.auditFiles.changes?.head.line === 2);
+    unlinkSync(path);
+    closeSync(reader);
     execFileSync('mkfifo', [path]); // To open it waits for a reader that does not come.
     await daemon.createToken(project.id);
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,6 +1,7 @@
 /** What stands in audit files. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 import type { TestDaemon } from './daemon.js';
 import { eventually } from './eventually.js';
 
@@ -50,4 +51,11 @@ export async function useLines(daemon: TestDaemon, count: number, path = usesFil
     return linesOf(path).length >= count;
   });
   return linesOf(path);
+}
+
+/** Changes the database of a daemon that is stopped. */
+export async function writeInto(databasePath: string, ...statements: string[]): Promise<void> {
+  const database = new SqliteDatabase(databasePath);
+  for (const sql of statements) await database.transact((tx) => tx.execute(sql, {}));
+  await database.close();
 }

@@ -1,19 +1,29 @@
 import type { Clock, Log } from '../../core/ports.js';
 import type { AuditFile } from './audit-file.js';
-import type { AnchorStore } from './chain.js';
-import { rotationsOf } from './rotations.js';
-import { firstLineOf } from './tail.js';
+import { type Anchor, type AnchorStore, endsOf } from './chain.js';
 
 const ANCHOR_EVERY_MS = 60_000;
+// One for each file that was put aside while the database was away.
+const MOST_OWED = 1_000;
+
+interface Owed {
+  anchor: Anchor;
+  /** The file ends with this line: it was put aside. */
+  isEnd: boolean;
+}
 
 /** Notes in the database how far a file reaches: every minute in which it grew, before it is put aside, and at the end. */
 export class Anchoring {
   #line = 0;
+  #owed: Owed[] = [];
+  #noting: Promise<void> | null = null;
   #cancel: (() => void) | null = null;
 
+  /** @param maxFiles how many files are kept that were put aside; null: they are others' business. */
   constructor(
     private readonly file: AuditFile,
     private readonly store: AnchorStore,
+    private readonly maxFiles: number | null,
     private readonly clock: Clock,
     private readonly log: Log,
   ) {}
@@ -25,33 +35,59 @@ export class Anchoring {
     });
   }
 
-  /** What cannot be noted now is with the next one: each stands for all lines before it. */
-  async anchor(): Promise<void> {
-    const { head, seq, path } = this.file;
-    if (head.line === this.#line) return;
-    try {
-      await this.store.keep(path, { line: head.line, head: head.digest, seq, atMs: this.clock.now() });
-      this.#line = Math.max(this.#line, head.line);
-    } catch (error) {
-      this.log.warn('how far the audit file reaches could not be noted', { path, error });
-    }
+  /** What cannot be noted now is noted with the next one. */
+  anchor(): Promise<void> {
+    this.#owe(false);
+    return this.#note();
   }
 
-  /** The file is put aside, and the oldest of those before it may go. */
-  async rotated(): Promise<void> {
-    await this.anchor();
-    const { path } = this.file;
-    try {
-      const [oldest] = await rotationsOf(path);
-      const first = oldest === undefined ? null : await firstLineOf(oldest);
-      if (first !== null) await this.store.drop(path, first);
-    } catch (error) {
-      this.log.warn('anchors of lines that are gone could not be removed', { path, error });
-    }
+  /** The file ends here, and is put aside. */
+  rotated(): Promise<void> {
+    this.#owe(true);
+    return this.#note();
   }
 
   async close(): Promise<void> {
     this.#cancel?.();
     await this.anchor();
+  }
+
+  #owe(isEnd: boolean): void {
+    const { head, seq } = this.file;
+    if (head.line === 0 || (head.line === this.#line && !isEnd)) return;
+    // Each stands for all lines before it; only those of ends are needed one by one.
+    this.#owed = this.#owed.filter((each) => each.isEnd).slice(-MOST_OWED);
+    this.#owed.push({ anchor: { line: head.line, head: head.digest, seq, atMs: this.clock.now() }, isEnd });
+    this.#line = head.line;
+  }
+
+  #note(): Promise<void> {
+    return (this.#noting ??= this.#noteAll().finally(() => {
+      this.#noting = null;
+    }));
+  }
+
+  async #noteAll(): Promise<void> {
+    const { path } = this.file;
+    try {
+      for (let next = this.#owed[0]; next; next = this.#owed[0]) {
+        const noted = next;
+        await this.store.keep(path, noted.anchor);
+        if (noted.isEnd) await this.#ended(noted.anchor);
+        this.#owed = this.#owed.filter((each) => each !== noted);
+      }
+    } catch (error) {
+      this.log.warn('how far the audit file reaches could not be noted', { path, error });
+    }
+  }
+
+  /** Of files that we have removed ourselves only the last line is still of use: those that are kept follow on it. */
+  async #ended(end: Anchor): Promise<void> {
+    const { path } = this.file;
+    await this.store.keep(endsOf(path), end);
+    const removed = this.maxFiles === null ? null : await this.store.newest(endsOf(path), this.maxFiles);
+    if (!removed) return;
+    await this.store.drop(path, removed.line);
+    await this.store.drop(endsOf(path), removed.line);
   }
 }

@@ -11,14 +11,28 @@
  *
  * **Moved.** Before each batch the path is looked at. If another file, or none, is there by now (logrotate), or SIGHUP asked for it,
  * the lines go there, chained to the last of the file before.
+ *
+ * **Doubted.** A file that is neither new nor ends where our chain does was put there, or changed, by somebody else. The chain goes on behind
+ * our own last line and never behind a foreign one; a marker in the chain says so, what was known is anchored at once, and the file counts as doubtful
+ * until the process ends: nobody who can write to the folder can take that back.
  */
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
-import { lockPath, PathInUse } from '../lock.js';
-import { type Anchor, BEGINNING, type Head } from './chain.js';
+import { lockInode, lockPath, PathInUse, withoutLinks } from '../lock.js';
+import { type Anchor, BEGINNING, chained, type Head } from './chain.js';
+import {
+  type Attempt,
+  behind,
+  type Continuation,
+  continueAtStart,
+  continueBehind,
+  type Doubt,
+  takenOf,
+} from './continuing.js';
+import { fieldsOfMarker } from './marker.js';
 import { putAside, rotationsOf } from './rotations.js';
-import { tailOf } from './tail.js';
+import { NotARegularFile } from './tail.js';
 import { flushAtOnce, NotWritten, writeWhole } from './writing.js';
 
 export const HUNG_MS = 5_000;
@@ -35,18 +49,36 @@ export interface AuditFileOptions {
   rotation: { maxBytes: number; maxFiles: number } | null;
   /** Told before the file is put aside, of how far it reaches. */
   onRotated?: () => void;
+  /** Told when the file turns out not to be what was written, while `head` is still the last line that is known. */
+  onDoubt?: () => void;
+}
+
+/** A file on a disk, under whatever name. */
+interface Identity {
+  dev: bigint;
+  ino: bigint;
 }
 
 export class AuditFile {
   readonly #options: AuditFileOptions;
   #handle: FileHandle | null = null;
-  #inode = 0;
+  #identity: Identity | null = null;
+  /** No pipe, and no device. */
+  #isRegular = false;
   #size = 0;
   #head: Head | null = null;
   #seq: number | null = null;
   #isReopening = false;
+  /** Somebody else has changed the size of the file. */
+  #isAltered = false;
+  /** A write that failed, while it is not known how much of it is in the file. */
+  #attempt: Attempt | null = null;
+  /** What a marker is still to be written of. */
+  #unmarked: { action: Doubt; details: Record<string, number> } | null = null;
+  #doubt: string | null = null;
   #whyFailing: string | null = null;
   #unlock: (() => Promise<void>) | null = null;
+  #claimed: { identity: Identity; release: () => Promise<void> } | null = null;
   #isWriting = false;
   #isHung = false;
   /** Times that it began to fail. */
@@ -77,6 +109,24 @@ export class AuditFile {
     return this.#whyFailing;
   }
 
+  /** Why the file, or what it is a copy of, is not what it should be; for as long as this process lives. */
+  get doubt(): string | null {
+    return this.#doubt;
+  }
+
+  /** Takes note of a reason for doubt. It stays until the process ends. */
+  suspect(why: string, fields: Record<string, unknown>): void {
+    this.#doubt = why;
+    this.#options.log.error(why, { path: this.path, ...fields });
+    this.#options.onDoubt?.();
+  }
+
+  /** Bytes that fit into the file before it is put aside. */
+  get room(): number {
+    const { rotation } = this.#options;
+    return rotation ? Math.max(0, rotation.maxBytes - this.#size) : Infinity;
+  }
+
   /** Whether a call is under way that may never return. */
   get isHung(): boolean {
     return this.#isHung;
@@ -97,13 +147,13 @@ export class AuditFile {
     this.#isReopening = true;
   }
 
-  /** Has it open at its end, with room for so many bytes. @throws whatever keeps it from that. */
+  /** Has it open at its end, with room for so many bytes unless a file has less. @throws whatever keeps it from that. */
   async ready(bytes = 0): Promise<void> {
     try {
       await this.#closeIfMoved();
       if (!this.#handle) await this.#open();
       const { rotation } = this.#options;
-      if (rotation && this.#size > 0 && this.#size + bytes > rotation.maxBytes) await this.#rotate(rotation.maxFiles);
+      if (rotation && this.#size > 0 && bytes > this.room) await this.#rotate(rotation.maxFiles);
     } catch (error) {
       if (error instanceof StoreUnavailable)
         await this.#closeHandle(); // No failure of the file.
@@ -123,6 +173,7 @@ export class AuditFile {
         throw new NotWritten(bytes.length, error);
       });
     } catch (error) {
+      this.#attempt = { bytes, size: this.#size };
       await this.#give(error);
     } finally {
       this.#isWriting = false;
@@ -147,63 +198,116 @@ export class AuditFile {
   }
 
   async close(): Promise<void> {
-    const [handle, unlock] = [this.#handle, this.#unlock];
-    this.#handle = this.#unlock = null;
+    const [handle, unlock, claimed] = [this.#handle, this.#unlock, this.#claimed];
+    this.#handle = this.#unlock = this.#claimed = null;
     await handle?.close();
+    await claimed?.release();
     await unlock?.();
   }
 
+  /** By its path, for files that are still to come, and by itself, for it may have other names. */
   async #lock(): Promise<void> {
-    if (this.#unlock || !(await isRegularOrMissing(this.path))) return;
-    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
-    this.#unlock = await lockPath(this.path);
+    const found = await fileAt(this.path);
+    if (found && !found.isFile()) return;
+    if (!this.#unlock) {
+      await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+      this.#unlock = await lockPath(await withoutLinks(this.path));
+    }
+    if (found) await this.#claim(found);
+  }
+
+  async #claim({ dev, ino }: Identity): Promise<void> {
+    const before = this.#claimed;
+    if (isSame(before?.identity, { dev, ino })) return;
+    this.#claimed = { identity: { dev, ino }, release: await lockInode(this.path, { dev, ino }) };
+    await before?.release();
   }
 
   async #closeIfMoved(): Promise<void> {
     const handle = this.#handle;
     if (!handle) return;
-    const there = await this.#watched(inodeAt(this.path));
-    if (there === this.#inode && !this.#isReopening) return;
+    const there = await this.#watched(fileAt(this.path));
+    const isThere = there !== null && isSame(this.#identity, there);
+    this.#isAltered = isThere && there.isFile() && Number(there.size) !== this.#size;
+    if (isThere && !this.#isAltered && !this.#isReopening) return;
     this.#handle = null;
     await this.#watched(handle.close());
   }
 
   async #open(): Promise<void> {
+    const there = await this.#watched(fileAt(this.path));
+    // Whoever puts a pipe or a device there would have the lines, and nobody else.
+    if (this.#isRegular && there && !there.isFile())
+      throw new NotARegularFile(`${this.path} is not a regular file any more`);
     this.#isReopening = false;
     await this.#watched(this.#lock());
     const handle = await this.#watched(open(this.path, 'a', 0o600));
     this.#handle = handle;
-    const found = await this.#watched(handle.stat());
-    this.#inode = found.ino;
-    this.#size = found.isFile() ? found.size : 0;
-    const tail = this.#size > 0 ? await this.#watched(tailOf(this.path)) : null;
-    const { head, seq } = tail ?? (await this.#before());
+    const found = await this.#watched(handle.stat({ bigint: true }));
+    if (found.isFile()) await this.#watched(this.#claim(found));
+    await this.#settleAttempt();
+    const size = found.isFile() ? Number(found.size) : 0;
+    const { head, seq, isTorn, doubt } = await this.#continuation(size);
+    this.#identity = { dev: found.dev, ino: found.ino };
+    this.#isRegular = found.isFile();
+    this.#size = size;
     this.#head = head;
     this.#seq = seq;
-    if (tail?.isTorn) {
+    this.#isAltered = false;
+    if (doubt) this.#doubted(doubt, head, size);
+    if (isTorn) {
       this.#options.log.warn('the last line of the audit file was torn, and is ended', { path: this.path, ...head });
       await writeWhole(Buffer.from('\n'), (piece) => this.#watched(handle.write(piece)));
       this.#size += 1;
     }
-    await this.#compareWithAnchor();
+    await this.#mark();
   }
 
-  /** Where the chain of an empty file goes on: wherever it is known to have reached furthest. */
-  async #before(): Promise<{ head: Head; seq: number | null }> {
-    const own = { head: this.head, seq: this.#seq };
-    const rotations = (await this.#watched(rotationsOf(this.path))).slice(-2);
-    const tails = await Promise.all(rotations.map((path) => this.#watched(tailOf(path).catch(() => null))));
-    const anchor = await this.#options.lastAnchor();
-    const anchored = anchor && { head: { line: anchor.line, digest: anchor.head }, seq: anchor.seq };
-    const known = [own, ...tails.filter((tail) => tail !== null), ...(anchored ? [anchored] : [])];
-    return known.reduce((best, each) => (each.head.line > best.head.line ? each : best));
+  async #continuation(size: number): Promise<Continuation> {
+    const watched = <T>(call: Promise<T>) => this.#watched(call);
+    const place = { path: this.path, size, watched };
+    if (!this.#head) return continueAtStart(await this.#options.lastAnchor(), place);
+    const own = { head: this.#head, seq: this.#seq, isTorn: false };
+    const found = await continueBehind(own, place);
+    return this.#isAltered && !found.doubt ? { ...found, doubt: 'audit.file_cut' } : found;
   }
 
-  async #compareWithAnchor(): Promise<void> {
-    const anchor = await this.#options.lastAnchor();
-    if (!anchor || anchor.line <= this.head.line) return;
-    const fields = { path: this.path, lines: this.head.line, anchored: anchor.line };
-    this.#options.log.error('the audit file is shorter than it was: lines were removed from its end', fields);
+  /** Finds out how much of a write that failed is in its file, wherever that is by now. */
+  async #settleAttempt(): Promise<void> {
+    const [attempt, identity] = [this.#attempt, this.#identity];
+    if (!attempt || !this.#head) return;
+    const watched = <T>(call: Promise<T>) => this.#watched(call);
+    for (const path of identity && this.#isRegular ? [this.path, ...(await watched(rotationsOf(this.path)))] : []) {
+      const there = await watched(fileAt(path));
+      if (!there?.isFile() || !isSame(identity, there)) continue;
+      const taken = await takenOf(attempt, path, watched);
+      if (!taken) break;
+      const reached = behind({ head: this.#head, seq: this.#seq, isTorn: false }, taken);
+      this.#head = reached.head;
+      this.#seq = reached.seq;
+      break;
+    }
+    this.#attempt = null;
+  }
+
+  #doubted(action: Doubt, head: Head, size: number): void {
+    this.#unmarked = { action, details: { known_line: head.line, size } };
+    const why =
+      action === 'audit.file_cut'
+        ? 'the audit file is shorter than it was: lines were removed from its end'
+        : 'the audit file is not the one that was written: it does not end with the last line that is known';
+    this.suspect(why, { line: head.line, size });
+  }
+
+  /** Says in the chain what was found. */
+  async #mark(): Promise<void> {
+    if (!this.#unmarked) return;
+    const { action, details } = this.#unmarked;
+    const marker = { action, seq: this.#seq, timeMs: this.#options.clock.now(), details };
+    const { bytes, head } = chained([fieldsOfMarker(marker)], this.head);
+    await this.append(bytes, head, this.#seq);
+    this.#unmarked = null;
+    this.#options.onDoubt?.();
   }
 
   async #rotate(maxFiles: number): Promise<void> {
@@ -264,19 +368,13 @@ export class AuditFile {
   }
 }
 
-async function inodeAt(path: string): Promise<number | null> {
-  return stat(path).then(
-    ({ ino }) => ino,
-    () => null,
-  );
+/** @returns null where there is none, or none that may be looked at. */
+async function fileAt(path: string) {
+  return stat(path, { bigint: true }).catch(() => null);
 }
 
-async function isRegularOrMissing(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isFile(),
-    (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT',
-  );
-}
+const isSame = (one: Identity | null | undefined, other: Identity): boolean =>
+  one?.dev === other.dev && one.ino === other.ino;
 
 /** What is no file on a disk, such as a pipe, cannot be synced. */
 async function synced(handle: FileHandle): Promise<void> {

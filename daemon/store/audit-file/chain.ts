@@ -26,9 +26,18 @@ export interface AnchorStore {
   /** @param chain the absolute path of the file it ends with, on this machine. */
   last(chain: string): Promise<Anchor | null>;
   keep(chain: string, anchor: Anchor): Promise<void>;
-  /** Of lines that were removed with their file. */
+  /** Forgets the anchors of lines before that line. */
   drop(chain: string, beforeLine: number): Promise<void>;
+  /** @param back how many newer ones there are; 0: the newest. @returns null where there are not that many. */
+  newest(chain: string, back: number): Promise<Anchor | null>;
 }
+
+/**
+ * The last lines of the files that we put aside ourselves are anchored once more, as a chain of this name. They alone say which lines are
+ * gone by our own rotation: what the files in the folder say of that may have been forged.
+ * @param chain the absolute path of the file.
+ */
+export const endsOf = (chain: string): string => `${chain}:ends`;
 
 export const BEGINNING: Head = { line: 0, digest: '0'.repeat(64) };
 
@@ -85,6 +94,14 @@ export interface Link {
   line: number;
   prev: string;
   seq: number | null;
+}
+
+const TORN = /^\{"line":(\d{1,15}),"prev":"([0-9a-f]{64})"/;
+
+/** What a line that was torn still says: it may have been torn behind its link. */
+export function tornLinkOf(bytes: Buffer): Pick<Link, 'line' | 'prev'> | null {
+  const [, line, prev] = TORN.exec(bytes.subarray(0, 120).toString('latin1')) ?? [];
+  return line !== undefined && prev !== undefined ? { line: Number(line), prev } : null;
 }
 
 export function linkOf(bytes: Buffer): Link | null {

@@ -2,11 +2,16 @@
  * The copy of the records of changes in a file: all that are committed, in the order of their numbers, once each. Where it
  * stands is what the file itself says at its end, so that whatever a crash left out of it follows at the next start. The
  * database is the one that keeps them; nothing is lost when the file cannot be written, only late.
+ *
+ * With every look for new records the last one that was copied is read again. If the database has another one in its place, or none, it was
+ * put back, or a replica took over: the copy goes on behind the last record that both have, once, and a marker in the chain says so.
  */
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
+import { agreedPlace } from './agreement.js';
 import type { AuditFile } from './audit-file.js';
-import { chained } from './chain.js';
+import { type Anchor, chained } from './chain.js';
 import { fieldsOfRecord } from './fields.js';
+import { fieldsOfMarker } from './marker.js';
 
 const AT_A_TIME = 500;
 const RETRY_MS = 1_000;
@@ -14,6 +19,8 @@ const RETRY_MS = 1_000;
 export interface ChangeLogOptions {
   file: AuditFile;
   store: Pick<RecordStore, 'recordsAfter' | 'lastRecord' | 'onCommitted'>;
+  /** How far the file is known to have reached. */
+  lastAnchor: () => Promise<Anchor | null>;
   clock: Clock;
   log: Log;
 }
@@ -25,8 +32,8 @@ export class ChangeLog {
   #hasBegun = false;
   #isClosed = false;
   #cancelRetry: (() => void) | null = null;
-  /** Records that the file says it has, and the database does not. */
-  #isAheadOf: number | null = null;
+  /** The last record that the file and the database are known to share; null until they were compared. */
+  #last: { seq: number; id: string | null } | null = null;
 
   constructor(options: ChangeLogOptions) {
     this.#options = options;
@@ -74,27 +81,44 @@ export class ChangeLog {
   async #copySome(): Promise<boolean> {
     const { file, store } = this.#options;
     await file.ready();
-    const records = await store.recordsAfter(await this.#position(), AT_A_TIME);
+    const last = (this.#last ??= await this.#agree());
+    const records = await store.recordsAfter(Math.max(0, last.seq - 1), AT_A_TIME);
+    const again = last.id === null ? null : records.shift();
+    if (again !== null && (again?.seq !== last.seq || again.id !== last.id)) {
+      this.#last = await this.#agree();
+      return true;
+    }
     if (records.length === 0) {
       file.settle();
       return false;
     }
     const { bytes, head } = chained(records.map(fieldsOfRecord), file.head);
-    await file.append(bytes, head, records.at(-1)?.seq);
-    return records.length === AT_A_TIME;
+    const copied = records.at(-1);
+    this.#last = null; // What a write that fails has left in the file is to be seen.
+    await file.append(bytes, head, copied?.seq);
+    this.#last = copied ? { seq: copied.seq, id: copied.id } : null;
+    return records.length >= AT_A_TIME - 1;
   }
 
-  /** @returns the number of the last record that needs no copy. */
-  async #position(): Promise<number> {
-    const { file, store, log } = this.#options;
-    const { seq } = file;
-    if (seq === null) return 0;
-    const last = await store.lastRecord();
-    if (seq <= last) return seq;
-    // The database was put back to an earlier day. What it numbers from then on is not what the file has under these numbers.
-    if (this.#isAheadOf === null) log.warn('the audit file has records that the database lacks', { file: seq, last });
-    this.#isAheadOf = seq;
-    return last;
+  /** Finds the last record that the file and the database share, and says in the file if that is not the last it has. */
+  async #agree(): Promise<{ seq: number; id: string | null }> {
+    const { file, store, lastAnchor, clock } = this.#options;
+    const { seq, path } = file;
+    const place = seq === null ? 0 : await agreedPlace(seq, { path, store, anchor: await lastAnchor() });
+    if (seq !== null && place < seq) {
+      const last = await store.lastRecord();
+      const details = { file_seq: seq, database_seq: last };
+      const marker = fieldsOfMarker({ action: 'audit.database_behind', seq: place, timeMs: clock.now(), details });
+      const { bytes, head } = chained([marker], file.head);
+      await file.append(bytes, head, place);
+      file.suspect('the database lacks records that the audit file has: it was put back, or the file was forged', {
+        file: seq,
+        last,
+        agreed: place,
+      });
+    }
+    const [record] = place === 0 ? [] : await store.recordsAfter(place - 1, 1);
+    return { seq: place, id: record?.seq === place ? record.id : null };
   }
 
   /** Copies what there is still to copy, unless that cannot be done now. */

@@ -36,7 +36,7 @@ export interface AuditFiles {
   reopen(): void;
   /** Why no change may be made; null while they may. */
   readonly whyNoChanges: string | null;
-  /** Whether a file cannot be written. */
+  /** Whether a file cannot be written, or is not what was written. */
   readonly isFailing: boolean;
   /** Of both files, since the start. */
   readonly status: AuditStatus;
@@ -49,7 +49,7 @@ export interface AuditFiles {
 
 /** @throws {SettingsError} when a file is another process's. */
 export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditFiles> {
-  const { settings, records, clock, log } = options;
+  const { settings, records, anchors, clock, log } = options;
   const { auditUseLogMaxBytes: maxBytes, auditUseLogMaxFiles: maxFiles } = settings;
   const changes = fileOf(options, settings.auditLogFile, null);
   const uses = fileOf(options, settings.auditUseLogFile, { maxBytes, maxFiles });
@@ -61,9 +61,17 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
     await Promise.all(files.map(({ file }) => file.close()));
     throw error;
   }
-  const changeLog = changes && new ChangeLog({ file: changes.file, store: records, clock, log });
+  const changeLog =
+    changes &&
+    new ChangeLog({
+      file: changes.file,
+      store: records,
+      lastAnchor: () => anchors.last(changes.file.path),
+      clock,
+      log,
+    });
   const useLog = uses && new UseLog({ file: uses.file, clock, log });
-  const isFailing = () => files.some(({ file }) => file.whyFailing !== null);
+  const isFailing = () => files.some(({ file }) => file.whyFailing !== null || file.doubt !== null);
   const close = async () => {
     await changeLog?.close();
     await useLog?.close();
@@ -133,8 +141,11 @@ function fileOf(
     onRotated: () => {
       void anchoring.rotated();
     },
+    onDoubt: () => {
+      void anchoring.anchor();
+    },
   });
-  const anchoring = new Anchoring(file, anchors, clock, log);
+  const anchoring = new Anchoring(file, anchors, rotation?.maxFiles ?? null, clock, log);
   return { file, anchoring };
 }
 

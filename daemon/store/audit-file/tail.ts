@@ -1,4 +1,5 @@
 /** Where an audit file ends, so that it can be continued, in this process or in another. */
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { digestOfLine, type Head, linkOf } from './chain.js';
 
@@ -10,59 +11,87 @@ export interface Tail {
   isTorn: boolean;
 }
 
+/** A path leads to a pipe, a device or a folder. To open a pipe without a writer would take forever. */
+export class NotARegularFile extends Error {
+  override name = 'NotARegularFile';
+}
+
+/** A line as it is met on the way back from the end of a file. */
+export interface LineFromEnd {
+  /** Without its newline. */
+  bytes: Buffer;
+  /** It is the last one, and has no newline. */
+  isTorn: boolean;
+}
+
 const PIECE_BYTES = 64 * 1024;
 // Far longer than a line can be. What is not found in it is no file of ours.
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** @returns null for a file without any line of a chain. */
-export async function tailOf(path: string): Promise<Tail | null> {
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    return await readBackwards(file, size);
-  } finally {
-    await file.close();
-  }
+/** Waits for a call to the file system; may keep time. */
+export type Watch = <T>(call: Promise<T>) => Promise<T>;
+const unwatched: Watch = (call) => call;
+
+/** @throws {NotARegularFile} */
+export async function openRegular(path: string): Promise<FileHandle> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  if ((await file.stat()).isFile()) return file;
+  await file.close();
+  throw new NotARegularFile(`${path} is not a regular file`);
 }
 
-/** @returns the number of the first line that has one; null where there is none near the beginning. */
-export async function firstLineOf(path: string): Promise<number | null> {
-  const file = await open(path, 'r');
+/** The lines of a file, the last one first. Ends early before a line that is longer than a line can be. */
+export async function* linesFromEnd(path: string, watched: Watch = unwatched): AsyncGenerator<LineFromEnd> {
+  const file = await watched(openRegular(path));
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(PIECE_BYTES), 0, PIECE_BYTES, 0);
-    for (const [index, bytes] of linesOf(buffer.subarray(0, bytesRead)).entries()) {
-      const link = linkOf(bytes);
-      if (link) return link.line - index;
+    const { size } = await watched(file.stat());
+    // Pieces of the line whose beginning is not found yet, the last piece first.
+    let held: Buffer[] = [];
+    let heldBytes = 0;
+    let isEnd = true;
+    const lineOf = (beginning: Buffer): Buffer => Buffer.concat([beginning, ...held.reverse()]);
+    for (let at = size; at > 0;) {
+      const length = Math.min(PIECE_BYTES, at);
+      const buffer = Buffer.alloc(length);
+      const { bytesRead } = await watched(file.read(buffer, 0, length, (at -= length)));
+      let end = bytesRead;
+      while (end > 0) {
+        const newline = buffer.lastIndexOf(NEWLINE, end - 1);
+        if (newline === -1) break;
+        const bytes = lineOf(buffer.subarray(newline + 1, end));
+        // What stands behind the last newline is a line only if it is something.
+        if (!isEnd || bytes.length > 0) yield { bytes, isTorn: isEnd };
+        isEnd = false;
+        held = [];
+        heldBytes = 0;
+        end = newline;
+      }
+      held.push(buffer.subarray(0, end));
+      heldBytes += end;
+      if (heldBytes > MOST_BYTES) return;
     }
-    return null;
+    if (size > 0) yield { bytes: lineOf(Buffer.alloc(0)), isTorn: isEnd };
   } finally {
     await file.close();
   }
 }
 
-async function readBackwards(file: FileHandle, size: number): Promise<Tail | null> {
-  let end = Buffer.alloc(0);
-  for (let at = size; at > 0 && end.length < MOST_BYTES;) {
-    const length = Math.min(PIECE_BYTES, at);
-    const piece = Buffer.alloc(length);
-    const { bytesRead } = await file.read(piece, 0, length, (at -= length));
-    end = Buffer.concat([piece.subarray(0, bytesRead), end]);
-    const tail = tailIn(end, at === 0);
-    if (tail) return tail;
-  }
-  return null;
-}
-
-/** @param isWhole whether it begins where the file does, not in the middle of a line. */
-function tailIn(end: Buffer, isWhole: boolean): Tail | null {
-  const lines = linesOf(end);
-  if (!isWhole) lines.shift();
-  const isTorn = end.length > 0 && end.at(-1) !== NEWLINE;
-  for (let behind = 0; behind < lines.length; behind++) {
+/** @returns null for a file without any line of a chain near its end. */
+export async function tailOf(path: string, watched: Watch = unwatched): Promise<Tail | null> {
+  let last: LineFromEnd | null = null;
+  let behind = 0;
+  let bytesSeen = 0;
+  for await (const line of linesFromEnd(path, watched)) {
+    last ??= line;
     // A torn line has no number, and still is a line.
-    const link = linkOf(lines.at(-1 - behind) ?? Buffer.alloc(0));
-    const last = lines.at(-1);
-    if (link && last) return { head: { line: link.line + behind, digest: digestOfLine(last) }, seq: link.seq, isTorn };
+    const link = linkOf(line.bytes);
+    if (link) {
+      const head = { line: link.line + behind, digest: digestOfLine(last.bytes) };
+      return { head, seq: link.seq, isTorn: last.isTorn };
+    }
+    behind += 1;
+    bytesSeen += line.bytes.length + 1;
+    if (bytesSeen > MOST_BYTES) break;
   }
   return null;
 }

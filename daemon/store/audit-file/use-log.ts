@@ -11,8 +11,9 @@
 import type { RequestEnded } from '../../core/events.js';
 import type { Clock, Log } from '../../core/ports.js';
 import type { AuditFile } from './audit-file.js';
-import { Chain, chained, fieldsOf, type Head } from './chain.js';
+import { Chain, chained, digestOfLine, fieldsOf, type Head } from './chain.js';
 import { UseFields } from './fields.js';
+import { linesOf } from './tail.js';
 import { NotWritten } from './writing.js';
 
 // About half a millisecond's work.
@@ -31,6 +32,26 @@ interface Piece {
   length: number;
   before: Head;
   after: Head;
+}
+
+const NEWLINE = 10;
+
+const firstLineBytes = ({ bytes }: Piece): number => bytes.indexOf(NEWLINE) + 1;
+
+/** The lines that fit into so many bytes, but one at least, and those that are left. */
+function cutToFit(piece: Piece, room: number): [Piece, Piece | null] {
+  const { bytes, length, before, after } = piece;
+  if (length <= room) return [piece, null];
+  const fitting = room > 0 ? bytes.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
+  const cut = fitting > 0 ? fitting : firstLineBytes(piece);
+  if (cut >= length) return [piece, null];
+  const taken = linesOf(bytes.subarray(0, cut));
+  const last = taken.at(-1) ?? Buffer.alloc(0);
+  const between = { line: before.line + taken.length, digest: digestOfLine(last) };
+  return [
+    { bytes: bytes.subarray(0, cut), length: cut, before, after: between },
+    { bytes: bytes.subarray(cut), length: length - cut, before: between, after },
+  ];
 }
 
 export interface UseLogOptions {
@@ -123,7 +144,7 @@ export class UseLog {
     const { bytes, length } = piece;
     const end = length + bytes.write(line, length, 'latin1');
     chain.take(bytes.subarray(length, end));
-    bytes[end] = 10;
+    bytes[end] = NEWLINE;
     piece.length = end + 1;
     piece.after = chain.head;
     this.#waitingBytes += end + 1 - length;
@@ -166,7 +187,7 @@ export class UseLog {
     this.#compose();
     do {
       const [piece] = this.#pieces;
-      await file.ready(piece?.length ?? 0);
+      await file.ready(piece ? firstLineBytes(piece) : 0);
       if (!piece) {
         file.settle();
         break;
@@ -184,8 +205,10 @@ export class UseLog {
   }
 
   async #writePiece(): Promise<void> {
-    const piece = this.#pieces.shift();
-    if (!piece) return;
+    const whole = this.#pieces.shift();
+    if (!whole) return;
+    const [piece, rest] = cutToFit(whole, this.#options.file.room);
+    if (rest) this.#pieces.unshift(rest);
     try {
       await this.#options.file.append(piece.bytes.subarray(0, piece.length), piece.after);
       this.#waitingBytes -= piece.length;
@@ -197,7 +220,7 @@ export class UseLog {
 
   /** What is left of it: lines that were taken whole are in the file, the disk willing. */
   #putBack(piece: Piece, taken: number): void {
-    const cut = taken === 0 ? 0 : piece.bytes.lastIndexOf(10, taken - 1) + 1;
+    const cut = taken === 0 ? 0 : piece.bytes.lastIndexOf(NEWLINE, taken - 1) + 1;
     this.#waitingBytes -= cut;
     const bytes = piece.bytes.subarray(cut);
     const length = piece.length - cut;

@@ -1,20 +1,18 @@
 /** Whether lines are those that were written, all of them and in their order; and if not, which is the first that is not. */
-import { createReadStream } from 'node:fs';
-import { type Anchor, BEGINNING, digestOfLine, linkOf } from './chain.js';
-import { linesOf, NEWLINE } from './tail.js';
+import type { Anchor } from './chain.js';
+import type { FoundLine } from './reading.js';
 
-/** A line as it was found. */
-export interface FoundLine {
-  /** What it says its number is; null for what is no line of a chain. */
-  number: number | null;
-  prev: string;
-  digest: string;
-  file: string;
-  /** Its place in the file, from 1. */
-  at: number;
-}
-
-export type FaultKind = 'changed' | 'removed' | 'inserted' | 'reordered' | 'cut_off' | 'rewritten';
+export type FaultKind =
+  | 'changed'
+  | 'removed'
+  | 'inserted'
+  | 'reordered'
+  | 'cut_off'
+  | 'rewritten'
+  | 'unreadable'
+  | 'unanchored'
+  | 'missing_record'
+  | 'foreign_record';
 
 export interface Fault {
   kind: FaultKind;
@@ -23,76 +21,101 @@ export interface Fault {
   /** Where that shows; null behind the last line. */
   file: string | null;
   at: number | null;
+  /** What else there is to say: the number of a record, or why a file cannot be read. */
+  detail?: string;
 }
 
 export interface Checked {
   fault: Fault | null;
-  /** Lines that were torn by a crash and chained over, which is no fault. */
+  /** Lines that were torn by a crash and chained over, which is no fault. Of very many the first ones. */
   torn: { line: number; file: string; at: number }[];
   first: number | null;
   last: number | null;
+  lines: number;
+  /** Lines that were compared with their anchors. */
+  anchored: number;
 }
 
-/** Whole lines, and what may stand behind the last of them. */
-export async function* linesIn(file: string): AsyncGenerator<FoundLine> {
-  // Of a line that goes on. Put together once it ends: what is no audit file may be one long line.
-  let rest: Buffer[] = [];
-  let at = 0;
-  const found = (bytes: Buffer): FoundLine => {
-    const link = linkOf(bytes);
-    return { number: link?.line ?? null, prev: link?.prev ?? '', digest: digestOfLine(bytes), file, at: (at += 1) };
-  };
-  for await (const piece of createReadStream(file, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
-    const end = piece.lastIndexOf(NEWLINE) + 1;
-    if (end > 0) {
-      for (const line of linesOf(Buffer.concat([...rest, piece.subarray(0, end)]))) yield found(line);
-      rest = [];
-    }
-    rest.push(piece.subarray(end));
-  }
-  const last = Buffer.concat(rest);
-  if (last.length > 0) yield found(last);
+export interface CheckOptions {
+  /** The lines, from the beginning, each time it is asked for. */
+  read: () => AsyncIterable<FoundLine>;
+  /** The number that the first line must have. */
+  begins: number;
+  /** The digest of the line before it; null: that is taken from the line itself. */
+  before: string | null;
+  /** In the order of their lines. */
+  anchors: readonly Anchor[];
+  /** Whether there are no lines behind these, so that anchors of later ones tell of lines that were cut off. */
+  isToEnd: boolean;
+  /** Is shown each line that is in its place, with its number. */
+  onLine?: ((number: number, line: FoundLine) => Promise<void> | void) | undefined;
 }
 
-/**
- * @param isWhole whether the chain is to begin with its first line, so that files that are missing in front are a fault.
- * @param anchors in the order of their lines.
- */
-export function check(lines: readonly FoundLine[], anchors: readonly Anchor[], isWhole: boolean): Checked {
-  const first = firstNumber(lines);
+const MOST_TORN = 1_000;
+
+/** Reads the lines once, and a second time for the words in which a fault is told. Holds a handful of them. */
+export async function check({ read, begins, before, anchors, isToEnd, onLine }: CheckOptions): Promise<Checked> {
   const torn: Checked['torn'] = [];
-  const fault = faultIn(lines, isWhole ? 1 : (first ?? 1), isWhole, torn) ?? faultByAnchors(lines, first ?? 1, anchors);
-  return { fault, torn, first, last: first === null ? null : first + lines.length - 1 };
-}
-
-function firstNumber(lines: readonly FoundLine[]): number | null {
-  const index = lines.findIndex(({ number }) => number !== null);
-  const number = lines[index]?.number ?? null;
-  return number === null ? null : number - index;
-}
-
-function faultIn(lines: readonly FoundLine[], begins: number, isWhole: boolean, torn: Checked['torn']): Fault | null {
-  for (const [index, line] of lines.entries()) {
-    const expected = begins + index;
-    const before = lines[index - 1]?.digest ?? (isWhole ? BEGINNING.digest : line.prev);
-    const next = lines[index + 1];
-    if (line.number === expected && line.prev === before) continue;
-    if (line.number === null && isChainedOver(line, expected, next)) {
-      torn.push({ line: expected, file: line.file, at: line.at });
-      continue;
+  const byAnchors = new AnchorCheck(anchors, begins);
+  let count = 0;
+  const found: { fault: Fault | null } = { fault: null };
+  const window: Neighbours = { beforePrevious: undefined, previous: undefined, line: undefined, next: undefined };
+  const take = async (): Promise<void> => {
+    const { previous, line, next } = window;
+    if (!line || found.fault) return;
+    const expected = begins + count;
+    const follows = previous?.digest ?? before ?? (line.number === null ? (line.torn?.prev ?? '') : line.prev);
+    if (line.number === null && isChainedOver(line, expected, follows, next)) {
+      if (torn.length < MOST_TORN) torn.push({ line: expected, file: line.file, at: line.at });
+    } else if (line.number !== expected || line.prev !== follows) {
+      found.fault = await faultAt({ ...window, line }, count, expected, follows, read);
+      return;
     }
-    return faultAt(lines, line, index, expected, before);
+    byAnchors.take(expected, line);
+    await onLine?.(expected, line);
+    count += 1;
+  };
+  for await (const line of read()) {
+    window.next = line;
+    await take();
+    if (found.fault) break;
+    Object.assign(window, { beforePrevious: window.previous, previous: window.line, line, next: undefined });
   }
-  return null;
+  await take();
+  const behind = begins + count;
+  return {
+    fault: found.fault ?? byAnchors.fault(behind, isToEnd),
+    torn,
+    first: count === 0 && !found.fault ? null : begins,
+    last: count === 0 ? null : behind - 1,
+    lines: count,
+    anchored: byAnchors.compared,
+  };
+}
+
+interface Neighbours {
+  beforePrevious: FoundLine | undefined;
+  previous: FoundLine | undefined;
+  line: FoundLine | undefined;
+  next: FoundLine | undefined;
 }
 
 /** By the line behind it; the last may be being written just now. */
-const isChainedOver = (line: FoundLine, expected: number, next: FoundLine | undefined) =>
-  next === undefined || (next.number === expected + 1 && next.prev === line.digest) || next.number === null;
+function isChainedOver(line: FoundLine, expected: number, follows: string, next: FoundLine | undefined): boolean {
+  const { torn } = line;
+  // Whatever tore it, what it still says must be so.
+  if (torn && (torn.line !== expected || torn.prev !== follows)) return false;
+  return next === undefined || (next.number === expected + 1 && next.prev === line.digest) || next.number === null;
+}
 
-/** `line`, which is `lines[index]`, is the first that is not as it should be. */
-function faultAt(lines: readonly FoundLine[], line: FoundLine, index: number, expected: number, before: string): Fault {
-  const [previous, next] = [lines[index - 1], lines[index + 1]];
+/** `line`, the one with that index, is the first that is not as it should be. */
+async function faultAt(
+  { beforePrevious, previous, line, next }: Neighbours & { line: FoundLine },
+  index: number,
+  expected: number,
+  before: string,
+  read: CheckOptions['read'],
+): Promise<Fault> {
   const at = (kind: FaultKind, number: number, where: FoundLine): Fault => ({
     kind,
     line: number,
@@ -101,17 +124,19 @@ function faultAt(lines: readonly FoundLine[], line: FoundLine, index: number, ex
   });
   // The one behind it is what should be here.
   if (next?.number === expected && next.prev === before) {
-    return isMissing(lines, index) ? at('reordered', line.number ?? expected, line) : at('inserted', expected, line);
+    const { isAlone, most } = await elsewhere(line.number, index, read);
+    const isMoved = line.number !== null && line.number <= most + 1 && isAlone;
+    return isMoved ? at('reordered', line.number ?? expected, line) : at('inserted', expected, line);
   }
   if (line.number === null) return at('changed', expected, line);
   if (line.number > expected) {
-    const isElsewhere = lines.slice(index + 1).some(({ number }) => number === expected);
-    return isElsewhere ? at('reordered', line.number, line) : at('removed', expected, line);
+    const { isAlone } = await elsewhere(expected, index, read, index);
+    return isAlone ? at('removed', expected, line) : at('reordered', line.number, line);
   }
   if (line.number < expected) {
     // It follows on the one before the one before it: that in between is not of the chain.
     const isPreviousForeign =
-      previous !== undefined && line.number === expected - 1 && line.prev === lines[index - 2]?.digest;
+      previous !== undefined && line.number === expected - 1 && line.prev === beforePrevious?.digest;
     return isPreviousForeign ? at('inserted', expected - 1, previous) : at('inserted', line.number, line);
   }
   // Its number is right, and it does not follow on the one before. What follows on it tells which of the two is another.
@@ -119,26 +144,63 @@ function faultAt(lines: readonly FoundLine[], line: FoundLine, index: number, ex
   return previous && isIntact ? at('changed', expected - 1, previous) : at('changed', expected, line);
 }
 
-/** Whether the others lack the number of this line, so that it is one of them. */
-function isMissing(lines: readonly FoundLine[], index: number): boolean {
-  const number = lines[index]?.number ?? null;
-  const others = lines.filter((_, each) => each !== index);
-  const last = others.reduce((most, line) => Math.max(most, line.number ?? 0), 0);
-  return number !== null && number <= last + 1 && others.every((line) => line.number !== number);
+/** What the other lines, or those behind an index, say of a number. */
+async function elsewhere(
+  number: number | null,
+  index: number,
+  read: CheckOptions['read'],
+  behind = -1,
+): Promise<{ isAlone: boolean; most: number }> {
+  let each = 0;
+  let most = 0;
+  let isAlone = true;
+  for await (const line of read()) {
+    if (each !== index && each > behind) {
+      most = Math.max(most, line.number ?? 0);
+      if (line.number === number) isAlone = false;
+    }
+    each += 1;
+  }
+  return { isAlone, most };
 }
 
 /** A chain that is made anew from some line on agrees with itself, and not with what was noted elsewhere. */
-function faultByAnchors(lines: readonly FoundLine[], first: number, anchors: readonly Anchor[]): Fault | null {
-  let proved = first - 1;
-  for (const { line, head } of anchors) {
-    if (line < first) continue;
-    const found = lines[line - first];
-    if (!found) return { kind: 'cut_off', line: first + lines.length, file: null, at: null };
-    if (found.digest !== head) {
-      const from = lines[proved + 1 - first] ?? found;
-      return { kind: 'rewritten', line: proved + 1, file: from.file, at: from.at };
-    }
-    proved = line;
+class AnchorCheck {
+  #next = 0;
+  compared = 0;
+  #proved: number;
+  /** The first line behind those that are proved. */
+  #from: FoundLine | null = null;
+  #fault: Fault | null = null;
+
+  constructor(
+    private readonly anchors: readonly Anchor[],
+    private readonly begins: number,
+  ) {
+    this.#proved = begins - 1;
+    while ((this.anchors[this.#next]?.line ?? Infinity) < begins) this.#next += 1;
   }
-  return null;
+
+  take(number: number, line: FoundLine): void {
+    if (this.#fault) return;
+    this.#from ??= line;
+    const anchor = this.anchors[this.#next];
+    if (anchor?.line !== number) return;
+    this.#next += 1;
+    this.compared += 1;
+    if (anchor.head === line.digest) {
+      this.#proved = number;
+      this.#from = null;
+    } else {
+      const { file, at } = this.#from;
+      this.#fault = { kind: 'rewritten', line: this.#proved + 1, file, at };
+    }
+  }
+
+  /** @param behind the number of the line that would come next. */
+  fault(behind: number, isToEnd: boolean): Fault | null {
+    if (this.#fault) return this.#fault;
+    const isShort = isToEnd && this.#next < this.anchors.length;
+    return isShort ? { kind: 'cut_off', line: Math.max(behind, this.begins), file: null, at: null } : null;
+  }
 }

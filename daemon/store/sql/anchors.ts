@@ -26,9 +26,14 @@ export async function anchorsOf(on: Reader, chain: string): Promise<Anchor[]> {
 export class SqlAnchors implements AnchorStore {
   constructor(private readonly database: Database) {}
 
-  async last(chain: string): Promise<Anchor | null> {
+  last(chain: string): Promise<Anchor | null> {
+    return this.newest(chain, 0);
+  }
+
+  async newest(chain: string, back: number): Promise<Anchor | null> {
     const [row] = await this.database.select<AnchorRow>(
-      'SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain ORDER BY line DESC LIMIT 1',
+      `SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain
+       ORDER BY line DESC LIMIT 1 OFFSET ${Math.trunc(back)}`,
       { chain: nameOf(chain, this.database) },
     );
     return row ? anchorOf(row) : null;

@@ -1,0 +1,11 @@
+/** What stands in the way of a verification, in words for the operator, and the exit code that says so. */
+export class VerificationError extends Error {
+  override name = 'VerificationError';
+  constructor(
+    readonly exitCode: number,
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
