@@ -330,7 +330,7 @@ describe('audit files that somebody else writes to', () => {
       expect(linesOf(path).at(-2)).to.include({ action: 'audit.file_replaced', line: 7 });
       await eventually('the marker is anchored without waiting for the minute', async () => {
         const rows = await daemon.daemon.stores.database.select<{ line: number }>('SELECT line FROM audit_anchors');
-        return rows.some(({ line }) => Number(line) === 7);
+        return rows.some(({ line }) => line === 7);
       });
       expect((await verified()).exitCode).to.equal(9);
       // Nobody who may write to the folder can take the alarm back.
