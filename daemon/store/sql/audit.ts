@@ -70,9 +70,7 @@ export async function recordsAfter(on: Reader, seq: number, limit: number): Prom
 }
 
 export async function lastRecord(on: Reader): Promise<number> {
-  const [row] = await on.select<{ seq: number | null }>(
-    `SELECT MAX(a.seq) AS seq FROM audit a WHERE ${GIVEN_OUT}`,
-  );
+  const [row] = await on.select<{ seq: number | null }>(`SELECT MAX(a.seq) AS seq FROM audit a WHERE ${GIVEN_OUT}`);
   return row?.seq ?? 0;
 }
 
