@@ -2,7 +2,16 @@ import { expect } from 'chai';
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
 import type { WireProject } from '../daemon/api/contract.js';
-import { type AuditLine, changesFile, copied, linesOf, rawLines, usesFile, useLines, writeInto } from './support/audit-files.js';
+import {
+  type AuditLine,
+  changesFile,
+  copied,
+  linesOf,
+  rawLines,
+  usesFile,
+  useLines,
+  writeInto,
+} from './support/audit-files.js';
 import { startDaemon, type TestDaemon } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { bodyOf } from './support/management.js';
