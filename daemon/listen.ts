@@ -1,4 +1,4 @@
-import { chmodSync, unlinkSync } from 'node:fs';
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect, type Server } from 'node:net';
 import type { ListenAddress } from '../config/kinds.js';
 
@@ -22,17 +22,32 @@ export function addressOf(server: Server): string | null {
   return `${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
 }
 
-/** A socket file outlives a killed daemon. One that nobody answers on is in the way of nobody else. */
-function removeStaleSocket(path: string): Promise<void> {
+/**
+ * A socket outlives a killed daemon. One that nobody answers on is in the way of nobody else, and is removed; anything else
+ * at that path belongs to somebody, and stays.
+ *
+ * @throws when it is no socket.
+ */
+async function removeStaleSocket(path: string): Promise<void> {
+  const there = lstatSync(path, { throwIfNoEntry: false });
+  if (!there) return;
+  if (!there.isSocket()) {
+    const message = `${path} exists and is not a socket, so it is left alone: move it away, or listen at another path`;
+    throw Object.assign(new Error(message), { code: 'EADDRINUSE' });
+  }
+  if (!(await isAnswered(path))) unlinkSync(path);
+}
+
+/** Whether somebody listens there, or may: then listening will say so. */
+function isAnswered(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect(path);
     probe.once('connect', () => {
       probe.destroy();
-      resolve(); // Somebody is there: listening will say so.
+      resolve(true);
     });
     probe.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED') unlinkSync(path);
-      resolve();
+      resolve(error.code !== 'ECONNREFUSED');
     });
   });
 }

@@ -109,6 +109,66 @@ describe('what the management API reads', () => {
       });
     }
 
+    const DOUBLED: Record<string, string> = {
+      'at the top': '{"name":"a","api_key":"k","name":"b"}',
+      'with the same value': '{"name":"a","api_key":"k","name":"a"}',
+      'spelled with an escape': '{"n\\u0061me":"a","api_key":"k","name":"b"}',
+      'spelled with another escape': '{"\\/":1,"/":2}',
+      nested: '{"name":"a","api_key":"k","x":[{"y":{"z":1,"z":2}}]}',
+      'behind a nested one': '{"name":{"name":1},"api_key":["name",{}],"name":"b"}',
+      __proto__: '{"__proto__":1,"__proto__":2}',
+    };
+    for (const [what, body] of Object.entries(DOUBLED)) {
+      it(`with a field that is named twice is refused with 400: ${what} (finding C9)`, async () => {
+        const { error } = await refused(create(body), 400, 'invalid_request');
+        expect(error).to.equal('the body names a field twice: send each field once');
+      });
+    }
+
+    for (const number of [
+      '2147483647.0000001',
+      '1.00000000000000000001',
+      '0.99999999999999999999',
+      '1e-400',
+      '-1e-999',
+    ]) {
+      it(`with a number that would be rounded is refused with 400: ${number} (finding C9)`, async () => {
+        const body = `{"project_id":"${project.id}","duration_hours":1,"max_requests":${number}}`;
+        const { error } = await refused({ ...create(body), path: '/manage/tokens' }, 400, 'invalid_request');
+        expect(error).to.equal('the body holds a number that would be rounded: send a whole number');
+      });
+    }
+
+    it('may hold any string, and numbers in any exact spelling (finding C9)', async () => {
+      const name = '","name":"{[2147483647.0000001\\"\\';
+      const made = await bodyOf(rawRequest(daemon, create(JSON.stringify({ name, api_key: UPSTREAM_KEY }))), 201);
+      expect(made).to.include({ name });
+      for (const number of ['3', '3.0', '3.00e0', '30e-1', '0.3e1', '0.03E+2', '300E-2']) {
+        const body = `{"project_id":"${project.id}","duration_hours":1,"max_requests":${number}}`;
+        const token = await bodyOf(rawRequest(daemon, { ...create(body), path: '/manage/tokens' }), 201);
+        expect(token).to.include({ max_requests: 3 });
+      }
+    });
+
+    it('of 64 KiB is read in linear time, whatever is in it (finding C9)', async () => {
+      const fill = (piece: string, around: (all: string) => string) =>
+        around(piece.repeat(Math.floor(65_000 / piece.length)).slice(0, -1));
+      const bodies = [
+        fill('1,', (all) => `[${all}]`),
+        fill('{},', (all) => `[${all}]`),
+        `[${'9'.repeat(65_000)}]`,
+        `["${'\\\\'.repeat(32_000)}"]`,
+        `{${Array.from({ length: 6_000 }, (_, i) => `"${i}":1`).join(',')}}`,
+        `${'['.repeat(32_000)}${']'.repeat(32_000)}`,
+        `[0.${'0'.repeat(64_000)}1]`,
+      ];
+      for (const body of bodies) {
+        const begunAtMs = performance.now();
+        await refused(create(body), 400, 'invalid_request');
+        expect(performance.now() - begunAtMs, body.slice(0, 20)).to.be.below(1_000);
+      }
+    });
+
     it('10,000 objects deep is refused with 400', async () => {
       const body = `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`;
       expect((await refused(create(body), 400, 'invalid_request')).error).to.include('unknown field: a');

@@ -1,6 +1,18 @@
 import { expect } from 'chai';
-import { existsSync, statSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { request } from 'node:http';
+import { createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
 import { loadSettings, SettingsError } from '../config/settings.js';
 import type { WireProject } from '../daemon/api/contract.js';
@@ -122,6 +134,53 @@ describe('with MANAGEMENT_LISTEN_ADDR', () => {
       expect(statSync(path).mode & 0o777).to.equal(0o660);
       await own.stop();
       expect(existsSync(path)).to.equal(false);
+    });
+
+    const OCCUPIED: Record<string, (path: string) => void> = {
+      'a file': (path) => {
+        writeFileSync(path, 'precious');
+      },
+      'a link to a file': (path) => {
+        writeFileSync(`${path}.txt`, 'precious');
+        symlinkSync(`${path}.txt`, path);
+      },
+      'a folder': (path) => {
+        mkdirSync(path);
+      },
+      'a link to nothing': (path) => {
+        symlinkSync(`${path}.none`, path);
+      },
+    };
+    for (const name of ['LISTEN_ADDR', 'MANAGEMENT_LISTEN_ADDR']) {
+      for (const [what, occupy] of Object.entries(OCCUPIED)) {
+        it(`${what} at ${name} is left alone, and the daemon does not start (finding C9)`, async () => {
+          const path = join(temporaryFolder(), 'manage.sock');
+          occupy(path);
+          const before = lstatSync(path);
+          const error = await startDaemon({ env: { [name]: `unix:${path}` } }).catch((failure: unknown) => failure);
+          expect(error).to.include({ code: 'EADDRINUSE' });
+          expect((error as Error).message).to.include(`${path} exists and is not a socket`);
+          expect(lstatSync(path).ino).to.equal(before.ino);
+          if (what === 'a file') expect(readFileSync(path, 'utf8')).to.equal('precious');
+        });
+      }
+    }
+
+    it('a socket that nobody answers on is taken over, one that somebody answers on is not (finding C9)', async () => {
+      const path = join(temporaryFolder(), 'manage.sock');
+      // Node removes the socket of a server that it closes; a name of its own stays behind.
+      const dead = createNetServer().listen(path);
+      await once(dead, 'listening');
+      linkSync(path, `${path}.kept`);
+      const startedThere = () => startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: `unix:${path}` } });
+      expect(await startedThere().catch((failure: unknown) => failure)).to.include({ code: 'EADDRINUSE' });
+      expect(lstatSync(path).isSocket()).to.equal(true);
+      dead.close();
+      await once(dead, 'close');
+      renameSync(`${path}.kept`, path);
+      const own = await startedThere();
+      expect(await ask(path, '/manage/projects')).to.equal(200);
+      await own.stop();
     });
 
     it('nothing goes on listening when the other address is taken', async () => {

@@ -124,18 +124,6 @@ describe('a WebSocket on /v1', () => {
     }
   });
 
-  it('may go on when its token expires meanwhile', async () => {
-    scene.token = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
-    const { client, socket } = await begin();
-    scene.daemon.clock.advance(61 * SECOND_MS);
-    const hearing = heard(socket);
-    client.send('still there');
-    expect(await hearing).to.equal('still there');
-    const another = realtime.client(`${scene.daemon.url}/v1/realtime`, scene.secret);
-    const [, refused] = (await once(another, 'unexpected-response')) as [unknown, IncomingMessage];
-    expect(refused.statusCode).to.equal(401);
-  });
-
   describe("OpenAI's client for browsers, which can set no Authorization", () => {
     before(() => {
       // Node 20 has none of its own.
@@ -247,6 +235,90 @@ describe('a WebSocket on /v1', () => {
       }
       expect(scene.daemon.ended).to.be.empty;
     });
+  });
+});
+
+describe('a WebSocket whose token expires', () => {
+  const HOUR_MS = 3600 * SECOND_MS;
+  let scene: Scene;
+  let realtime: Realtime;
+  beforeEach(async () => {
+    scene = await Scene.open({ WEBSOCKET_IDLE_TIMEOUT: '2h' });
+    realtime = new Realtime(scene.provider);
+  });
+  afterEach(async () => {
+    realtime.end();
+    realtime.close();
+    await scene.close();
+  });
+
+  const TIMES: Record<string, (pass: (ms: number) => void) => void> = {
+    'as time passes': (pass) => {
+      pass(5 * SECOND_MS);
+    },
+    'when the clock on the wall is set forward': (pass) => {
+      scene.daemon.clock.setWall(10 * SECOND_MS);
+      pass(60 * SECOND_MS);
+    },
+  };
+  for (const [what, begins] of Object.entries(TIMES)) {
+    it(`is ended then, on both sides, ${what} (finding C9)`, async () => {
+      const { daemon, project } = scene;
+      const hour = await daemon.createToken(project.id, { duration_hours: 1 });
+      const { client, socket } = await realtime.begin(daemon.url, hour.token);
+      const closed = Promise.all([once(client, 'close'), once(socket, 'close')]);
+      daemon.clock.advance(Date.parse(hour.expires_at) - daemon.clock.now() - 5 * SECOND_MS);
+      const arrived = once(socket, 'message');
+      client.send('still there');
+      await arrived;
+      begins((ms) => {
+        daemon.clock.advance(ms);
+      });
+      await closed;
+      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 101 });
+      expect(daemon.clock.now()).to.be.at.least(Date.parse(hour.expires_at));
+    });
+  }
+
+  it('is ended at once when its provider agrees only after that (finding C9)', async () => {
+    const upstream = await startRawProvider((socket) => {
+      other.daemon.clock.advance(HOUR_MS + SECOND_MS);
+      socket.write(ACCEPT);
+    });
+    const other = await Scene.open({ REQUEST_TIMEOUT: '2h', UPSTREAM_CONNECT_TIMEOUT: '2h' }, upstream.url);
+    try {
+      const { token } = await other.daemon.createToken(other.project.id, { duration_hours: 1 });
+      const client = await other.client(head('GET /v1/realtime', token, HANDSHAKE));
+      await client.closed;
+      expect(await other.onlyEnd()).to.include({ outcome: 'revoked' });
+      await eventually('the provider is rid of it', () => upstream.connections === 0);
+    } finally {
+      await other.close();
+      await upstream.stop();
+    }
+  });
+});
+
+describe('an answer that streams while its token expires', () => {
+  it('goes on to its end: it is one request, made in time (finding C9)', async () => {
+    const scene = await Scene.open({ REQUEST_TIMEOUT: '100h' });
+    try {
+      const { daemon, project, provider } = scene;
+      const { token } = await daemon.createToken(project.id, { duration_hours: 1 });
+      let finish: () => void = () => undefined;
+      provider.answer = (_req, res) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: a\n\n');
+        finish = () => res.end('data: b\n\n');
+      };
+      const client = await scene.client(head('GET /v1/models', token));
+      await client.seen('data: a');
+      daemon.clock.advance(3601 * SECOND_MS);
+      finish();
+      expect((await client.answer()).status).to.equal(200);
+      expect((await ask(daemon.url, head('GET /v1/models', token))).status).to.equal(401);
+    } finally {
+      await scene.close();
+    }
   });
 });
 

@@ -127,6 +127,12 @@ export class Pass extends Member {
     return (this.known.upstreamKeyDigest ??= digestOf(this.upstreamKey));
   }
 
+  /** Since the epoch. */
+  get expiresAtMs(): number {
+    return this.known.token.expiresAtMs;
+  }
+
+  /** The same in RFC 3339. */
   get expiresAt(): string {
     return (this.known.expiresAt ??= new Date(this.known.token.expiresAtMs).toISOString());
   }

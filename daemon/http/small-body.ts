@@ -5,6 +5,7 @@ import type { Settings } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { ClientGone } from './body.js';
+import { ambiguityIn } from './json-text.js';
 import { bodyTooLarge } from './shape.js';
 
 export interface SmallBodyOptions {
@@ -25,12 +26,23 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, option
   const bytes = await readSmall(req, res, options);
   // Decoding would put U+FFFD where they are, and keep a name nobody sent.
   if (!isUtf8(bytes)) throw new Refusal('invalid_request', 'the body is not valid UTF-8');
+  const text = bytes.toString();
+  let value: unknown;
   try {
-    return JSON.parse(bytes.toString()) as unknown;
+    value = JSON.parse(text) as unknown;
   } catch {
     throw new Refusal('invalid_request', 'the body is not valid JSON');
   }
+  // Two readers would read these differently: one that audits requests, say, and this one.
+  const ambiguity = ambiguityIn(text);
+  if (ambiguity !== null) throw new Refusal('invalid_request', AMBIGUITIES[ambiguity]);
+  return value;
 }
+
+const AMBIGUITIES = {
+  'repeated name': 'the body names a field twice: send each field once',
+  'rounded number': 'the body holds a number that would be rounded: send a whole number',
+};
 
 /** Reads a body that is small, whatever is in it. @throws {Refusal} when it is not, or is late. */
 export async function readSmall(req: IncomingMessage, res: ServerResponse, options: SmallBodyOptions): Promise<Buffer> {

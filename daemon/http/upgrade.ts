@@ -20,7 +20,7 @@ import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Outcome } from '../core/events.js';
 import type { RateLimits } from '../core/rate-limit.js';
-import { loopDetected, Refusal, unauthorized, unavailable } from '../core/refusal.js';
+import { loopDetected, Refusal, tokenExpired, unauthorized, unavailable } from '../core/refusal.js';
 import { REFUSAL_HEADERS } from './answering.js';
 import { FrameBoundary } from './boundaries.js';
 import { type CorsFields, corsFields, type CorsSettings } from './cors.js';
@@ -87,6 +87,8 @@ export function createUpgrades(options: UpgradeOptions): Upgrades {
 const MOST_EARLY_BYTES = 64 * 1024;
 // How long an upstream may be silent whose client has ended its side, and may be gone.
 const HALF_CLOSED_MS = 10_000;
+// A connection ends so much late at most if the clock on the wall is set forward.
+const LOOK_AT_CLOCK_MS = 60_000;
 
 /** One client connection, from its handshake to its end. */
 class Upgrade implements UpgradeReceiver {
@@ -107,6 +109,7 @@ class Upgrade implements UpgradeReceiver {
   /** Of what goes to the client, once they are joined. */
   #frames: FrameBoundary | null = null;
   #isOver = false;
+  #cancelExpiry: () => void = () => undefined;
 
   constructor(
     private readonly options: UpgradeOptions,
@@ -256,6 +259,7 @@ class Upgrade implements UpgradeReceiver {
     const { socket } = this;
     this.#upstream = upstream;
     this.#frames = new FrameBoundary();
+    this.#endWithToken();
     this.#watch.expect(this.#settings.websocketIdleTimeoutMs, () => {
       this.#destroy('timeout', new Refusal('request_timeout', 'both sides were silent for too long'));
     });
@@ -263,6 +267,25 @@ class Upgrade implements UpgradeReceiver {
     upstream.on('data', this.#onAnswerPiece);
     upstream.on('close', () => {
       endGently(socket, this.options.clock);
+    });
+  }
+
+  /**
+   * A connection may go on for ever, and each of its messages is a request: it ends when its token expires. (An answer that
+   * is streamed is one request, which was made in time: it goes on to its end.) The clock on the wall may be set while the
+   * connection lasts, so it is asked again every so often.
+   */
+  #endWithToken(): void {
+    const { pass } = this.#record;
+    if (!pass || this.#isOver) return;
+    const { clock } = this.options;
+    const leftMs = pass.expiresAtMs - clock.now();
+    if (leftMs <= 0) {
+      this.#cut(tokenExpired());
+      return;
+    }
+    this.#cancelExpiry = clock.after(Math.min(leftMs, LOOK_AT_CLOCK_MS), () => {
+      this.#endWithToken();
     });
   }
 
@@ -373,7 +396,7 @@ class Upgrade implements UpgradeReceiver {
     sendProblem(this.#res, refusal, this.#record.requestId, headers, wordingFor(refusal, this.req, this.#settings));
   }
 
-  /** The token was revoked, or its project deactivated. */
+  /** The token was revoked or has expired, or its project was deactivated. */
   #cut(refusal: Refusal): void {
     this.#cutShort('revoked', refusal);
   }
@@ -418,6 +441,7 @@ class Upgrade implements UpgradeReceiver {
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#cancelExpiry();
     // After a 101 it does not matter which side ends it.
     this.#record.outcome ??= this.#record.status === 101 ? 'ok' : 'client_closed';
     this.#watch.end();
