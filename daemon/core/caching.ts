@@ -106,6 +106,9 @@ export function keepingOf(
   if (Number(fields.get('content-length') ?? 0) > settings.httpCacheMaxObjectBytes) return null;
   const directives = directivesOf(fields.get('cache-control'));
   if (directives.has('no-store') || directives.has('private')) return null;
+  // Meant for the caches of CDNs (RFC 9213). It can forbid and shorten here, and never allow more than Cache-Control does.
+  const targeted = directivesOf(fields.get('cdn-cache-control'));
+  if (targeted.has('no-store') || targeted.has('private')) return null;
   const vary = varyOf(fields);
   if (vary === null) return null;
 
@@ -114,9 +117,10 @@ export function keepingOf(
   const statedMs = statedLifetimeOf(directives, fields, nowMs);
   const isForPath = settings.httpCacheDefaultTtlPaths.some((pattern) => fits(asked.path, pattern));
   const defaultMs = isForPath || asked.isOptedIn ? settings.httpCacheDefaultTtlSeconds * 1000 : 0;
-  const lifetimeMs = statedMs ?? defaultMs;
   if (statedMs === null && defaultMs === 0) return null;
-  const freshMs = Math.max(0, mustBeAskedAbout(directives, fields) ? 0 : lifetimeMs - ageMs);
+  const lifetimeMs = Math.min(statedMs ?? defaultMs, firstOf(targeted, 's-maxage', 'max-age') ?? Infinity);
+  const isStale = mustBeAskedAbout(directives, fields) || targeted.has('no-cache');
+  const freshMs = Math.max(0, isStale ? 0 : lifetimeMs - ageMs);
   // To ask on condition is defined for GET.
   const canBeAskedAbout = asked.method === 'GET' && (fields.has('etag') || fields.has('last-modified'));
   const staleMs = canBeAskedAbout ? STALE_KEPT_MS : 0;
@@ -134,9 +138,9 @@ function statedLifetimeOf(directives: Directives, fields: FieldValues, nowMs: nu
   if (stated !== undefined) return stated;
   const expires = fields.get('expires');
   if (expires !== undefined) {
-    const expiresAtMs = httpDateMs(expires);
+    const expiresAtMs = httpDateMs(expires, nowMs);
     if (Number.isNaN(expiresAtMs)) return 0; // What is no date is in the past (RFC 9111, 5.3).
-    const sentAtMs = httpDateMs(fields.get('date') ?? '');
+    const sentAtMs = httpDateMs(fields.get('date') ?? '', nowMs);
     // By whichever clock it is sooner: an old answer without an age may have been on its way for long.
     return expiresAtMs - (Number.isNaN(sentAtMs) ? nowMs : Math.max(sentAtMs, nowMs));
   }
@@ -174,12 +178,16 @@ export function entriesOf(
 
 // ---- what a client or we hold already
 
-/** Whether the client holds just this answer, so that a 304 will do (RFC 9110, 13.2.2). */
-export function isHeldBy({ ifNoneMatch, ifModifiedSince }: Condition, { status, headers }: KeptAnswer): boolean {
+/** Whether the client holds just this answer, so that a 304 will do (RFC 9110, 13.2.2). @param nowMs wall time. */
+export function isHeldBy(
+  { ifNoneMatch, ifModifiedSince }: Condition,
+  { status, headers }: KeptAnswer,
+  nowMs: number,
+): boolean {
   if (status !== 200) return false;
   if (ifNoneMatch !== undefined) return isNamed(ifNoneMatch, valueIn(headers, 'etag'));
-  const modifiedAtMs = httpDateMs(valueIn(headers, 'last-modified') ?? '');
-  return modifiedAtMs <= httpDateMs(ifModifiedSince ?? '');
+  const modifiedAtMs = httpDateMs(valueIn(headers, 'last-modified') ?? '', nowMs);
+  return modifiedAtMs <= httpDateMs(ifModifiedSince ?? '', nowMs);
 }
 
 // A tag may hold commas; some are sent without their quotes.

@@ -6,6 +6,7 @@
  * follows it, and as soon as it is seen that its answer is not for others (it fails, is a stream, or will not be
  * kept) all are let go to ask for themselves. For a while others like them then do not join in the first place.
  */
+import { hash } from 'node:crypto';
 import { placeText, resourceText } from './caching.js';
 import { InFlight, Member } from './in-flight.js';
 import type { CachePlace, CacheSelection, Clock } from './ports.js';
@@ -25,13 +26,17 @@ export abstract class Follower extends Member {
 }
 
 const SKIPS_FOR_MS = 10_000;
+// About 200 bytes each.
 const MOST_SKIPS = 10_000;
+
+/** A key of bounded size: the text of a place holds the header fields of a request, up to 40 KB of them. */
+const skipKey = (place: CachePlace) => hash('sha256', placeText(place), 'base64');
 
 export class Flights {
   readonly #clock: Clock;
   /** By resource, then by variant: what a write closes is all of a resource. */
   readonly #open = new Map<string, Map<string, Flight>>();
-  /** Until when (monotonic) requests for a place go alone. */
+  /** Until when (monotonic) requests for a place go alone; the oldest first. */
   readonly #skips = new Map<string, number>();
 
   constructor(clock: Clock) {
@@ -80,19 +85,21 @@ export class Flights {
   }
 
   skip(place: CachePlace): void {
-    // To forget them costs a request that waits for headers in vain.
-    if (this.#skips.size >= MOST_SKIPS) this.#skips.clear();
-    this.#skips.set(placeText(place), this.#clock.monotonic() + SKIPS_FOR_MS);
+    const nowMs = this.#clock.monotonic();
+    for (const [key, until] of this.#skips) {
+      // To forget one early costs a request that waits for headers in vain.
+      if (until > nowMs && this.#skips.size < MOST_SKIPS) break;
+      this.#skips.delete(key);
+    }
+    const key = skipKey(place);
+    this.#skips.delete(key); // Set again, it is the youngest.
+    this.#skips.set(key, nowMs + SKIPS_FOR_MS);
   }
 
   #isSkipped(place: CachePlace): boolean {
     if (this.#skips.size === 0) return false;
-    const text = placeText(place);
-    const until = this.#skips.get(text);
-    if (until === undefined) return false;
-    if (this.#clock.monotonic() < until) return true;
-    this.#skips.delete(text);
-    return false;
+    const until = this.#skips.get(skipKey(place));
+    return until !== undefined && this.#clock.monotonic() < until;
   }
 }
 

@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Pass } from '../core/account.js';
-import { isHeldBy } from '../core/caching.js';
 import type { KeptAnswer } from '../core/ports.js';
 import type { Refusal } from '../core/refusal.js';
-import type { Ages, Condition } from '../core/wish.js';
+import type { Ages } from '../core/wish.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
 import { Delivery } from './delivery.js';
 import { EventBoundary } from './boundaries.js';
@@ -75,10 +74,10 @@ export class Answering {
     this.#delivery.end();
   }
 
-  /** A whole answer out of the cache; a 304 if the client holds just that. */
-  replay(pass: Pass, answer: KeptAnswer, ages: Ages, condition: Condition | null, nowMs: number): void {
+  /** A whole answer out of the cache. @param isHeld whether the client holds just that: a 304 will do. @param nowMs monotonic. */
+  replay(pass: Pass, answer: KeptAnswer, ages: Ages, isHeld: boolean, nowMs: number): void {
     const { req, res, record } = this;
-    const status = condition !== null && isHeldBy(condition, answer) ? 304 : answer.status;
+    const status = isHeld ? 304 : answer.status;
     record.isHit = true;
     record.content?.replayed(answer);
     record.answeredAtMs = nowMs;

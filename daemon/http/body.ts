@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestFields } from './fields.js';
+import type { HeldBody } from './held-bodies.js';
 import { Refusal } from '../core/refusal.js';
 import { bodyTooLarge } from './shape.js';
 
@@ -38,21 +39,32 @@ export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
   return transferEncoding !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
 
-/** Hands over the whole body once it is there; nothing if the client leaves before. */
-export function holdBody(req: IncomingMessage, turns: Turns, onWhole: (body: Buffer) => void): void {
+// What a piece takes beside its bytes. A client can send a body in pieces of one byte.
+const PIECE_OVERHEAD_BYTES = 200;
+
+/**
+ * Hands over the whole body once it is there; nothing if the client leaves before. When the memory for held bodies is full, hands over
+ * the same piece by piece, from its beginning.
+ */
+export function holdBody(req: IncomingMessage, held: HeldBody, turns: Turns, onBody: (body: RequestBody) => void): void {
   const pieces: Buffer[] = [];
-  turns.waitForClient();
-  req.on('data', (piece: Buffer) => {
+  const hold = (piece: Buffer) => {
     pieces.push(piece);
     turns.received(piece.length);
-    if (req.complete) return;
-    turns.waitForClient();
-  });
-  req.on('end', () => {
+    if (!held.takes(piece.length + PIECE_OVERHEAD_BYTES)) {
+      req.off('data', hold).off('end', finish).pause();
+      turns.waitForNobody();
+      const first = { value: Buffer.concat(pieces), done: false } as const;
+      onBody(within(LARGEST_HELD, first, piecesOf(req, turns), turns));
+    } else if (!req.complete) turns.waitForClient();
+  };
+  const finish = () => {
     turns.waitForNobody();
     const [first] = pieces;
-    onWhole(pieces.length === 1 && first ? first : Buffer.concat(pieces));
-  });
+    onBody(pieces.length === 1 && first ? first : Buffer.concat(pieces));
+  };
+  turns.waitForClient();
+  req.on('data', hold).on('end', finish);
 }
 
 /**
@@ -62,16 +74,9 @@ export function holdBody(req: IncomingMessage, turns: Turns, onWhole: (body: Buf
  * @throws {Refusal} `body_too_large` from the iterable, at the piece that passes the limit.
  */
 export async function streamBody(req: IncomingMessage, maxBytes: number, turns: Turns): Promise<AsyncIterable<Buffer>> {
-  // Not destroyed on return: that would take the connection, and with it an early answer.
-  const pieces = req.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
-  const next: Next = async () => {
-    turns.waitForClient();
-    const piece = await pieces.next();
-    turns.received(piece.value?.length ?? 0);
-    return piece;
-  };
+  const pieces = piecesOf(req, turns);
   try {
-    return within(maxBytes, await next(), next, turns);
+    return within(maxBytes, await pieces.next(), pieces, turns);
   } catch {
     throw new ClientGone();
   } finally {
@@ -79,8 +84,21 @@ export async function streamBody(req: IncomingMessage, maxBytes: number, turns: 
   }
 }
 
+function piecesOf(req: IncomingMessage, turns: Turns): Pieces {
+  // Not destroyed on return: that would take the connection, and with it an early answer.
+  const pieces = req.iterator({ destroyOnReturn: false }) as Pieces;
+  return {
+    async next() {
+      turns.waitForClient();
+      const piece = await pieces.next();
+      turns.received(piece.value?.length ?? 0);
+      return piece;
+    },
+  };
+}
+
 /**
- * The whole body, if it is no larger than that; else the same piece by piece, from its beginning.
+ * The whole body, if it is no larger than that and there is memory for it; else the same piece by piece, from its beginning.
  *
  * @throws {ClientGone}
  * @throws {Refusal} as the body does.
@@ -88,15 +106,17 @@ export async function streamBody(req: IncomingMessage, maxBytes: number, turns: 
 export async function gatherBody(
   body: AsyncIterable<Buffer>,
   mostBytes: number,
+  held: HeldBody,
 ): Promise<Buffer | AsyncIterable<Buffer>> {
   const pieces: Buffer[] = [];
-  const rest = body[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
+  const rest = body[Symbol.asyncIterator]() as Pieces;
   try {
     for (let bytes = 0; bytes <= mostBytes;) {
       const piece = await rest.next();
       if (piece.done) return Buffer.concat(pieces);
       pieces.push(piece.value);
       bytes += piece.value.length;
+      if (!held.takes(piece.value.length + PIECE_OVERHEAD_BYTES)) break;
     }
   } catch (error) {
     throw error instanceof Refusal ? error : new ClientGone();
@@ -104,17 +124,18 @@ export async function gatherBody(
   return following(pieces, rest);
 }
 
-async function* following(pieces: readonly Buffer[], rest: AsyncIterator<Buffer, undefined>): AsyncGenerator<Buffer> {
-  yield* pieces;
+/** What has come, and then what comes. Of what has come nothing is held once it is taken. */
+async function* following(pieces: Buffer[], rest: Pieces): AsyncGenerator<Buffer> {
+  yield Buffer.concat(pieces.splice(0));
   for (let piece = await rest.next(); !piece.done; piece = await rest.next()) yield piece.value;
 }
 
 type Piece = IteratorResult<Buffer, undefined>;
-type Next = () => Promise<Piece>;
+type Pieces = Pick<AsyncIterator<Buffer, undefined>, 'next'>;
 
-async function* within(maxBytes: number, first: Piece, next: Next, turns: Turns): AsyncGenerator<Buffer> {
+async function* within(maxBytes: number, first: Piece, pieces: Pieces, turns: Turns): AsyncGenerator<Buffer> {
   let bytes = 0;
-  for (let piece = first; !piece.done; piece = await next()) {
+  for (let piece = first; !piece.done; piece = await pieces.next()) {
     bytes += piece.value.length;
     if (bytes > maxBytes) throw bodyTooLarge();
     turns.waitForUpstream();

@@ -46,7 +46,7 @@ export class Filling implements Receiver {
   }
 
   head(status: number, rawHeaders: readonly Buffer[]): void {
-    const { head, headers } = keepableOf(status, rawHeaders);
+    const { head, headers } = keepableOf(status, rawHeaders, this.options.watches.clock.now());
     const confirmed = this.visit.answered(head, headers);
     if (confirmed) {
       this.#isConfirmation = true;

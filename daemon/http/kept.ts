@@ -7,7 +7,7 @@ import { namedByConnection, remembering } from './fields.js';
 import { connectionOf, EVENT_STREAM, latin1, type OwnFacts, pushOwn, staysHere } from './headers.js';
 
 // Of the answer as it came, or of the moment; the rest of what is not kept is not sent back either.
-const OF_ITS_TIME = new Set(['age', 'date', 'content-length', 'server-timing', 'x-request-id']);
+const OF_ITS_TIME = new Set(['age', 'content-length', 'server-timing', 'x-request-id']);
 
 const isKept = remembering<boolean>((lower) => !staysHere(lower) && !OF_ITS_TIME.has(lower));
 
@@ -17,8 +17,11 @@ export interface Keepable {
   headers: string[];
 }
 
-/** @param rawHeaders names and values in turn, as the upstream sent them. */
-export function keepableOf(status: number, rawHeaders: readonly Buffer[]): Keepable {
+/**
+ * @param rawHeaders names and values in turn, as the upstream sent them.
+ * @param nowMs wall time: the date of an answer without one (RFC 9110, 6.6.1).
+ */
+export function keepableOf(status: number, rawHeaders: readonly Buffer[], nowMs: number): Keepable {
   const all = rawHeaders.map((bytes) => latin1(bytes));
   const fields = fieldsOf(all);
   const named = namedByConnection(connectionOf(rawHeaders));
@@ -27,6 +30,8 @@ export function keepableOf(status: number, rawHeaders: readonly Buffer[]): Keepa
     const name = all[i] ?? '';
     if (isKept(name) && !named?.has(name.toLowerCase())) headers.push(name, all[i + 1] ?? '');
   }
+  // A hit repeats it: with today's date, caches behind us would add its age to the lifetime that `Expires` states.
+  if (!fields.has('date')) headers.push('Date', new Date(nowMs).toUTCString());
   return {
     head: { status, fields, isFramed: fields.has('content-length') || fields.has('transfer-encoding') },
     headers,
@@ -38,7 +43,7 @@ export const asSent = ({ headers, body }: KeptAnswer): Buffer[] =>
   [...headers, 'Content-Length', String(body.length)].map((text) => Buffer.from(text, 'latin1'));
 
 // What a 304 says; the rest belongs to the body that it does not bring (RFC 9110, 15.4.5).
-const OF_NOT_MODIFIED = new Set(['cache-control', 'content-location', 'etag', 'expires', 'last-modified', 'vary']);
+const OF_NOT_MODIFIED = new Set(['cache-control', 'content-location', 'date', 'etag', 'expires', 'last-modified', 'vary']);
 
 /** What a client gets of a kept answer. @param status 304 when it holds it already. @returns names and values in turn. */
 export function replayHeaders(answer: KeptAnswer, status: number, ages: Ages, facts: OwnFacts): string[] {

@@ -16,6 +16,7 @@ import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { Fresh, ResponseCache } from '../core/cache.js';
+import { isHeldBy } from '../core/caching.js';
 import type { ContentReader, ContentReaders } from '../core/content/reader.js';
 import type { Outcome } from '../core/events.js';
 import { InFlight, Member } from '../core/in-flight.js';
@@ -29,6 +30,7 @@ import type { CorsSettings } from './cors.js';
 import { checkNoCredentialIn, presentedIn } from './credentials.js';
 import { cut, linger } from './endings.js';
 import { type RequestFields, withoutTokens } from './fields.js';
+import { type HeldBody, HeldBodies } from './held-bodies.js';
 import { Filling } from './filling.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { upstreamRequestHeaders } from './headers.js';
@@ -79,9 +81,10 @@ export interface Proxy {
 export function createProxy(options: ProxyOptions): Proxy {
   const inFlight = new InFlight<Exchange>();
   const watches = new Watches(options.clock);
+  const bodies = new HeldBodies();
   return {
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, watches);
+      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, watches, bodies);
       inFlight.add(exchange);
       void exchange.run();
     },
@@ -128,6 +131,8 @@ class Exchange extends Member implements Receiver, Visitor {
   #forwarding: Forwarding | null = null;
   /** What is asked of the upstream, once it is all there. */
   #question: { pass: Pass; fields: RequestFields; body: RequestBody } | null = null;
+  /** What is held of its body. */
+  #held: HeldBody | null = null;
   /** Out of the cache. */
   #sent: KeptAnswer | null = null;
   /** A change was sent of which nobody knows yet whether it was made. */
@@ -140,6 +145,7 @@ class Exchange extends Member implements Receiver, Visitor {
     private readonly expectsContinue: boolean,
     private readonly inFlight: InFlight<Exchange>,
     private readonly watches: Watches,
+    private readonly bodies: HeldBodies,
   ) {
     super();
     this.#settings = options.live.current;
@@ -243,13 +249,14 @@ class Exchange extends Member implements Receiver, Visitor {
     }
     if (this.expectsContinue) this.res.writeContinue();
     this.#turn.beginBody();
+    const held = (this.#held = this.bodies.open());
     if (isHeld(fields)) {
-      holdBody(this.req, this.#turn, seek);
+      holdBody(this.req, held, this.#turn, seek);
       return;
     }
     const streaming = streamBody(this.req, this.#settings.maxRequestBytes, this.#turn);
     const isGathered = this.options.cache !== null && isSoughtByBody(this.req, fields);
-    const reading = isGathered ? streaming.then((body) => gatherBody(body, LARGEST_LOOKED_UP)) : streaming;
+    const reading = isGathered ? streaming.then((body) => gatherBody(body, LARGEST_LOOKED_UP, held)) : streaming;
     reading.then(seek, (error: unknown) => {
       this.#refuse(error);
     });
@@ -322,7 +329,9 @@ class Exchange extends Member implements Receiver, Visitor {
     cache.room.send(fresh.answer);
     this.#sent = fresh.answer;
     const { clock } = this.options;
-    this.#answering.replay(pass, fresh.answer, ages, this.#visit?.condition ?? null, clock.monotonic());
+    const condition = this.#visit?.condition ?? null;
+    const isHeld = condition !== null && isHeldBy(condition, fresh.answer, clock.now());
+    this.#answering.replay(pass, fresh.answer, ages, isHeld, clock.monotonic());
   }
 
   #forward(pass: Pass, fields: RequestFields, body: RequestBody): void {
@@ -344,6 +353,8 @@ class Exchange extends Member implements Receiver, Visitor {
     const request = { method: this.req.method ?? 'GET', target: this.req.url ?? '/', headers, body };
     this.#forwarding = forwarder.forward(request, this.#filling ?? this);
     this.#filling?.begun(this.#forwarding);
+    this.#question = null;
+    this.#held?.release();
   }
 
   // ---- the upstream's answer
@@ -458,6 +469,7 @@ class Exchange extends Member implements Receiver, Visitor {
   /** The answer went out whole, or the connection is gone. */
   #close(): void {
     this.inFlight.delete(this);
+    this.#held?.release();
     this.#turn.end();
     this.#place?.leave();
     // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.

@@ -49,7 +49,7 @@ export function visitTo(
   );
 }
 
-const WRITES: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+const SAFE: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/** Whether it may change what it names. */
-export const isWrite = ({ method }: IncomingMessage) => WRITES.has(method);
+/** Whether it may change what it names: any method that RFC 9110 does not call safe, unknown ones included (RFC 9111, 4.4). */
+export const isWrite = ({ method }: IncomingMessage) => !SAFE.has(method);

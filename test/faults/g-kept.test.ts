@@ -124,6 +124,15 @@ describe('G: what is kept', () => {
       ['Cache-Control: PRIVATE="Set-Cookie", max-age=60', 0],
       ['Cache-Control: private, public, max-age=60', 0],
 
+      // Meant for the caches of CDNs (RFC 9213): it forbids and shortens, and allows nothing.
+      ['CDN-Cache-Control: no-store', 0],
+      ['Cache-Control: max-age=60\r\nCDN-Cache-Control: No-Store', 0],
+      ['Cache-Control: max-age=60\r\nCDN-Cache-Control: private', 0],
+      ['Cache-Control: max-age=60\r\nCDN-Cache-Control: no-cache', 0],
+      ['Cache-Control: max-age=60\r\nCDN-Cache-Control: max-age=10', 10],
+      ['Cache-Control: max-age=60\r\nCDN-Cache-Control: max-age=600', 60],
+      ['Cache-Control: no-store\r\nCDN-Cache-Control: max-age=600', 0],
+
       ['Cache-Control: no-cache', 0],
       ['Cache-Control: no-cache, max-age=60', 0],
       ['Cache-Control: NO-CACHE="X-A", max-age=60', 0],
@@ -150,7 +159,8 @@ describe('G: what is kept', () => {
       ['Expires: Thu, 18 Aug 2050 02:01:18 GMT\r\nCache-Control: max-age=x', 0],
     ];
     for (const [fields, seconds] of LIVES) {
-      it(`G05 ${JSON.stringify(fields)}: ${seconds === 0 ? 'the upstream is asked each time' : `${seconds} s`}`, async () => {
+      const finding = fields.includes('CDN-') ? ' (finding A16)' : '';
+      it(`G05 ${JSON.stringify(fields)}: ${seconds === 0 ? 'the upstream is asked each time' : `${seconds} s`}${finding}`, async () => {
         answering(`${fields}\r\n`);
         await expectLife(seconds, () => get('/v1/models'));
       });
@@ -459,6 +469,16 @@ describe('G: what is kept', () => {
     });
 
     // By the wall clock, where nothing else is said.
+    // A year of two digits is at most 50 years ahead: 2050 is meant by 50 today, and 1999 by 99.
+    it('G26 Expires of 2050 and of 1999 in the form of RFC 850 (finding A16)', async () => {
+      answering('Expires: Thursday, 18-Aug-50 02:01:18 GMT\r\n');
+      await get('/v1/fifty');
+      expect(cacheOf(await get('/v1/fifty'))).to.equal('hit');
+      answering('Expires: Wednesday, 18-Aug-99 02:01:18 GMT\r\n');
+      await get('/v1/ninety-nine');
+      expect(cacheOf(await get('/v1/ninety-nine'))).to.equal('miss');
+    });
+
     const EXPIRING: readonly (readonly [what: string, fields: () => string, seconds: number])[] = [
       ['with the Date of now', () => `Date: ${date(0)}\r\nExpires: ${date(60)}`, 60],
       ['without Date', () => `Expires: ${date(60)}`, 60],

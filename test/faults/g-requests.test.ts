@@ -291,7 +291,7 @@ describe('G: requests and the cache', () => {
   });
 
   describe('a hit', () => {
-    it('G29 says how old it is, that it is one, and when it was sent: nothing of the request it was made for', async () => {
+    it('G29 says how old it is, that it is one, and the date of the response that is stored: nothing of the request it was made for (finding A16)', async () => {
       const sent = new Date(Date.now() - 1_000_000).toUTCString();
       stage.upstream.script = (exchange) => {
         exchange.answer(
@@ -318,11 +318,11 @@ describe('G: requests and the cache', () => {
         'content-length': [String(first.body.length)],
         vary: ['Authorization'],
         'cache-control': ['max-age=600'],
+        date: [sent],
       };
       for (const [name, values] of Object.entries(expected)) expect(hit.all(name), name).to.deep.equal(values);
       const GONE = ['x-upstream-request-id', 'server-timing', 'access-control-allow-origin', 'proxy-status', 'x-hop'];
       for (const name of GONE) expect(hit.all(name), name).to.deep.equal([]);
-      expect(Math.abs(Date.parse(hit.header('date') ?? '') - Date.now()), 'Date').to.be.below(5_000);
     });
 
     it('G29 is recorded as one, with no request id of the upstream', async () => {
