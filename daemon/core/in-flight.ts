@@ -42,6 +42,12 @@ export class InFlight<T extends Member> {
     this.#size -= 1;
   }
 
+  /** The one that has been in it for longest. */
+  get first(): T | null {
+    const { after } = this.#ends;
+    return after === null || after === this.#ends ? null : (after as T);
+  }
+
   /** All that are in it now; they may leave while they are gone through. */
   all(): T[] {
     const members: T[] = [];

@@ -49,16 +49,20 @@ const PIECE_OVERHEAD_BYTES = 200;
 export function holdBody(req: IncomingMessage, held: HeldBody, turns: Turns, onBody: (body: RequestBody) => void): void {
   const pieces: Buffer[] = [];
   const hold = (piece: Buffer) => {
-    pieces.push(piece);
     turns.received(piece.length);
+    if (held.isReleased) return; // The request was refused; its rest is read away.
+    pieces.push(piece);
     if (!held.takes(piece.length + PIECE_OVERHEAD_BYTES)) {
       req.off('data', hold).off('end', finish).pause();
+      held.release();
       turns.waitForNobody();
       const first = { value: Buffer.concat(pieces), done: false } as const;
       onBody(within(LARGEST_HELD, first, piecesOf(req, turns), turns));
     } else if (!req.complete) turns.waitForClient();
   };
   const finish = () => {
+    if (held.isReleased) return;
+    held.finish();
     turns.waitForNobody();
     const [first] = pieces;
     onBody(pieces.length === 1 && first ? first : Buffer.concat(pieces));
@@ -113,11 +117,15 @@ export async function gatherBody(
   try {
     for (let bytes = 0; bytes <= mostBytes;) {
       const piece = await rest.next();
-      if (piece.done) return Buffer.concat(pieces);
+      if (piece.done) {
+        held.finish();
+        return Buffer.concat(pieces);
+      }
       pieces.push(piece.value);
       bytes += piece.value.length;
       if (!held.takes(piece.value.length + PIECE_OVERHEAD_BYTES)) break;
     }
+    held.release();
   } catch (error) {
     throw error instanceof Refusal ? error : new ClientGone();
   }

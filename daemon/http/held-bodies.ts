@@ -1,39 +1,83 @@
 /**
  * The request bodies that are held in memory before anything is spent on them: small ones until they are whole, and those that the
- * cache is asked by. Nothing is known yet of whether they will ever be whole, so a bound over all connections limits them.
+ * cache is asked by until they are forwarded. Nobody knows yet whether they will ever be whole, so they have a bound over all connections.
  */
+import { InFlight, Member } from '../core/in-flight.js';
 
-/** Of all requests together. A body that finds no room is forwarded piece by piece, without a look into the cache. */
-const MOST_BYTES = 32 * 1024 * 1024;
+/** Of all requests together. */
+const MOST_BYTES = 16 * 1024 * 1024;
 
 export class HeldBodies {
   /** Of all bodies that are held now. */
   bytes = 0;
+  readonly #unfinished = new InFlight<HeldBody>();
 
-  open(): HeldBody {
-    return new HeldBody(this);
+  /** @param onGivenUp called when the memory is needed for others: the client took too long. */
+  open(onGivenUp: () => void): HeldBody {
+    const body = new HeldBody(this, onGivenUp);
+    this.#unfinished.add(body);
+    return body;
+  }
+
+  /** The oldest body that is not whole makes room first: a client that means well has sent its body long ago. */
+  makeRoom(bytes: number, wanted: HeldBody): boolean {
+    while (this.bytes + bytes > MOST_BYTES) {
+      const oldest = this.#unfinished.first;
+      if (!oldest || oldest === wanted) return false;
+      oldest.giveUp();
+    }
+    return true;
+  }
+
+  forget(body: HeldBody): void {
+    this.#unfinished.delete(body);
   }
 }
 
 /** What one request holds. */
-export class HeldBody {
+export class HeldBody extends Member {
   #bytes = 0;
   #isReleased = false;
 
-  constructor(private readonly all: HeldBodies) {}
+  constructor(
+    private readonly all: HeldBodies,
+    private readonly onGivenUp: () => void,
+  ) {
+    super();
+  }
 
-  /** Counts memory before it is used. @returns false when there is no room for it, and it is not counted. */
+  /**
+   * Counts memory.
+   *
+   * @returns false when there is no room: the body is to be forwarded as it comes, without a look into the cache.
+   */
   takes(bytes: number): boolean {
-    if (this.#isReleased || this.all.bytes + bytes > MOST_BYTES) return false;
+    if (this.#isReleased || !this.all.makeRoom(bytes, this)) return false;
     this.#bytes += bytes;
     this.all.bytes += bytes;
     return true;
   }
 
+  /** The body is whole: it is not given up any more. */
+  finish(): void {
+    this.all.forget(this);
+  }
+
   /** The body was forwarded, or its request is over. */
   release(): void {
     this.#isReleased = true;
+    this.all.forget(this);
     this.all.bytes -= this.#bytes;
     this.#bytes = 0;
+  }
+
+  /** Nothing more is to be held of it. */
+  get isReleased(): boolean {
+    return this.#isReleased;
+  }
+
+  giveUp(): void {
+    this.release();
+    this.onGivenUp();
   }
 }

@@ -249,7 +249,9 @@ class Exchange extends Member implements Receiver, Visitor {
     }
     if (this.expectsContinue) this.res.writeContinue();
     this.#turn.beginBody();
-    const held = (this.#held = this.bodies.open());
+    const held = (this.#held = this.bodies.open(() => {
+      this.clientSilent();
+    }));
     if (isHeld(fields)) {
       holdBody(this.req, held, this.#turn, seek);
       return;
@@ -265,6 +267,7 @@ class Exchange extends Member implements Receiver, Visitor {
   // ---- the cache, and what it says
 
   #seek(pass: Pass, fields: RequestFields, body: RequestBody): void {
+    if (this.#isOver()) return; // It was refused while its body arrived.
     const { cache, contents } = this.options;
     this.#question = { pass, fields, body: this.#readBy(contents.begin(), body) };
     this.#visit = cache && visitTo(cache, this.req, this.#question, this);

@@ -25,7 +25,7 @@ export const valuesOf = (message: Pick<Message, 'fields'>, name: string) =>
 export type Kind = 'request' | 'answer' | 'scripted answer';
 
 const START_LINES: Record<Kind, RegExp> = {
-  request: /^[A-Z]+ [\x21-\x7e]+ HTTP\/1\.1$/,
+  request: /^[A-Z-]+ [\x21-\x7e]+ HTTP\/1\.1$/,
   answer: /^HTTP\/1\.[01] \d{3} [\t\x20-\x7e\x80-\xff]*$/,
   'scripted answer': /^HTTP\/1\.[01] \d{3} [^]*$/,
 };
