@@ -45,7 +45,12 @@ describe('request bodies that are held in memory', function () {
     }
   }
 
-  const isRefused = async (client: RawClient) => (await client.answer()).status === 408;
+  /** Whether it was answered 408, or lost its connection: behind a refusal of this kind nothing is read. */
+  const isRefused = (client: RawClient) =>
+    client.answer().then(
+      ({ status }) => status === 408,
+      () => true,
+    );
 
   it('take 16 MiB at most where the cache is asked by them: the oldest that is not whole is given up (finding B5)', async () => {
     const part = 'x'.repeat(MIB - 64 * 1024);

@@ -327,7 +327,7 @@ const READERS: Record<string, Reader<unknown>> = {
   }),
   cookies: allBy({ most: LARGEST_HEADERS, worst: VALUES, read: (cookie) => cookiesOf(request({ cookie })) }),
   'directives of a cache': allBy({ most: LARGEST_HEADERS, worst: VALUES, read: directivesOf }),
-  'a date': allBy({ most: LARGEST_HEADERS, worst: VALUES, read: httpDateMs }),
+  'a date': allBy({ most: LARGEST_HEADERS, worst: VALUES, read: (date) => httpDateMs(date, 0) }),
   'what a request wants of the cache': allBy({
     most: LARGEST_HEADERS,
     worst: VALUES,
@@ -340,10 +340,14 @@ const READERS: Record<string, Reader<unknown>> = {
     most: LARGEST_HEADERS,
     worst: VALUES,
     read: (value) =>
-      isHeldBy({ ifNoneMatch: value, ifModifiedSince: value }, {
-        status: 200,
-        headers: ['etag', '"x"', 'last-modified', value],
-      } as never),
+      isHeldBy(
+        { ifNoneMatch: value, ifModifiedSince: value },
+        {
+          status: 200,
+          headers: ['etag', '"x"', 'last-modified', value],
+        } as never,
+        0,
+      ),
   }),
   'how long an answer is kept': allBy({
     most: LARGEST_HEADERS,

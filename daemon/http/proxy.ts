@@ -250,6 +250,8 @@ class Exchange extends Member implements Receiver, Visitor {
     if (this.expectsContinue) this.res.writeContinue();
     this.#turn.beginBody();
     const held = (this.#held = this.bodies.open(() => {
+      // To read on for a while, as behind other early answers, would take the memory that is wanted.
+      this.res.once('finish', () => this.req.socket.destroy());
       this.clientSilent();
     }));
     if (isHeld(fields)) {

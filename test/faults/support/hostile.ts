@@ -92,7 +92,7 @@ function attack(url: string, hostility: Hostility): void {
       open(report.opened);
     }
   }, OPEN_EVERY_MS);
-  setInterval(() => process.send?.(report), REPORT_EVERY_MS);
+  setInterval(() => process.send?.(report, () => undefined), REPORT_EVERY_MS);
 }
 
 if (process.send) {
