@@ -101,7 +101,9 @@ export class HttpClient {
   /** @param value seconds, or a date of HTTP. */
   #waitOf(value: string | string[] | undefined): number | undefined {
     if (typeof value !== 'string') return undefined;
-    const waitMs = /^\d+$/.test(value) ? Number(value) * 1000 : httpDateMs(value, this.#clock.now()) - this.#clock.now();
+    const waitMs = /^\d+$/.test(value)
+      ? Number(value) * 1000
+      : httpDateMs(value, this.#clock.now()) - this.#clock.now();
     return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(0, waitMs), LONGEST_RETRY_AFTER_MS);
   }
 }

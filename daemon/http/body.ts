@@ -46,7 +46,12 @@ const PIECE_OVERHEAD_BYTES = 200;
  * Hands over the whole body once it is there; nothing if the client leaves before. When the memory for held bodies is full, hands over
  * the same piece by piece, from its beginning.
  */
-export function holdBody(req: IncomingMessage, held: HeldBody, turns: Turns, onBody: (body: RequestBody) => void): void {
+export function holdBody(
+  req: IncomingMessage,
+  held: HeldBody,
+  turns: Turns,
+  onBody: (body: RequestBody) => void,
+): void {
   const pieces: Buffer[] = [];
   const hold = (piece: Buffer) => {
     turns.received(piece.length);

@@ -43,7 +43,15 @@ export const asSent = ({ headers, body }: KeptAnswer): Buffer[] =>
   [...headers, 'Content-Length', String(body.length)].map((text) => Buffer.from(text, 'latin1'));
 
 // What a 304 says; the rest belongs to the body that it does not bring (RFC 9110, 15.4.5).
-const OF_NOT_MODIFIED = new Set(['cache-control', 'content-location', 'date', 'etag', 'expires', 'last-modified', 'vary']);
+const OF_NOT_MODIFIED = new Set([
+  'cache-control',
+  'content-location',
+  'date',
+  'etag',
+  'expires',
+  'last-modified',
+  'vary',
+]);
 
 /** What a client gets of a kept answer. @param status 304 when it holds it already. @returns names and values in turn. */
 export function replayHeaders(answer: KeptAnswer, status: number, ages: Ages, facts: OwnFacts): string[] {
