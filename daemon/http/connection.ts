@@ -19,6 +19,14 @@ export const LARGEST_RESPONSE_HEADERS = 64 * 1024;
 // A busy connection would never be closed, and never notice that the upstream's name means another address now.
 const LONGEST_LIFE_MS = 60_000;
 
+/**
+ * How long a connection may carry nothing and still be used again, where the upstream does not say: less than the five
+ * seconds after which many servers close it without notice, just as the next request arrives.
+ */
+const LONGEST_IDLE_MS = 4_000;
+// `Keep-Alive: timeout` is in whole seconds, counted from another moment than ours.
+const IDLE_MARGIN_MS = 1_000;
+
 /** A connection, and the next one once it is lost. */
 export class Connection {
   readonly #origin: string;
@@ -28,6 +36,8 @@ export class Connection {
   /** The one being opened. */
   #opening: Socket | null = null;
   #openedAtMs = Infinity;
+  #idleSinceMs = Infinity;
+  #longestIdleMs = LONGEST_IDLE_MS;
   /** How many requests it has been given, the current one included. */
   carries = 0;
   /** Why it ended, if not in an orderly way. */
@@ -66,7 +76,9 @@ export class Connection {
   }
 
   #opened(socket: Socket): void {
-    this.#openedAtMs = this.#clock.monotonic();
+    const openedAtMs = this.#clock.monotonic();
+    this.#openedAtMs = openedAtMs;
+    this.#longestIdleMs = LONGEST_IDLE_MS;
     this.carries = 0;
     this.failure = null;
     // Before undici's own listener, so that it is known by the time undici says that the answer is over.
@@ -74,7 +86,8 @@ export class Connection {
       this.failure = error;
     });
     socket.once('close', () => {
-      this.#openedAtMs = Infinity;
+      // Unless the next one is open already.
+      if (this.#openedAtMs === openedAtMs) this.#openedAtMs = Infinity;
     });
   }
 
@@ -84,9 +97,28 @@ export class Connection {
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    const isOld = this.#clock.monotonic() > this.#openedAtMs + LONGEST_LIFE_MS;
+    const nowMs = this.#clock.monotonic();
+    // undici's own limit is watched by a timer, which is up to half a second late.
+    if (nowMs > this.#idleSinceMs + this.#longestIdleMs) this.abandon();
+    this.#idleSinceMs = Infinity;
+    const isOld = nowMs > this.#openedAtMs + LONGEST_LIFE_MS;
     this.#client ??= this.#newClient();
     this.#client.dispatch(isOld ? { ...request, reset: true } : request, handler);
+  }
+
+  /** The request it carried is over. */
+  rest(): void {
+    this.#idleSinceMs = this.#clock.monotonic();
+  }
+
+  /** What the upstream says of how long it waits for the next request. @param rawHeaders of its answer, names and values in turn. */
+  heed(rawHeaders: readonly Buffer[]): void {
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      if (rawHeaders[i]?.length !== 'keep-alive'.length) continue;
+      if (rawHeaders[i]?.toString('latin1').toLowerCase() !== 'keep-alive') continue;
+      const seconds = /(?:^|[,\s])timeout=(\d{1,6})(?:$|[,\s])/i.exec(rawHeaders[i + 1]?.toString('latin1') ?? '')?.[1];
+      if (seconds !== undefined) this.#longestIdleMs = Number(seconds) * 1000 - IDLE_MARGIN_MS;
+    }
   }
 
   /**
@@ -96,6 +128,7 @@ export class Connection {
   abandon(): void {
     const client = this.#client;
     this.#client = null;
+    this.#openedAtMs = Infinity;
     void client?.destroy();
     this.#opening?.destroy(new Error('nobody waits for it any more'));
     this.#opening = null;

@@ -128,6 +128,7 @@ export class Forwarder {
 
   /** @param isAlive one that was lost is taken last: it would have to be opened anew. */
   giveBack(connection: Connection, isAlive: boolean): void {
+    connection.rest();
     if (isAlive) this.#idle.push(connection);
     else this.#idle.unshift(connection);
     this.release();
@@ -206,6 +207,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     }
     if (status < 200) return true; // The final answer follows.
     this.#resume = resume;
+    this.connection.heed(rawHeaders);
     if (status === 401) {
       // To our key. The upstream's text can quote the key, so not a byte of it goes on.
       this.#giveUp(new Refusal('upstream_key_rejected', "upstream rejected the project's key"));
@@ -245,7 +247,11 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       return;
     }
     this.#over(false);
-    if (!this.#isAborted && !this.#isEnded) this.receiver.fail(refusalOf(error));
+    if (this.#isAborted || this.#isEnded) return;
+    const refusal = refusalOf(error);
+    // It has begun to go out, and a connection that is lost does not tell how far it got.
+    const isSent = refusal.kind === 'upstream_unreachable' && this.#abort !== null;
+    this.receiver.fail(isSent && !this.#isAnswered ? closedUnanswered(error) : refusal);
   }
 
   /**
@@ -285,6 +291,13 @@ function areTooLarge(rawHeaders: readonly Buffer[]): boolean {
 }
 
 const malformed = (cause?: unknown) => new Refusal('upstream_malformed', 'upstream answered malformed', { cause });
+
+const closedUnanswered = (cause: unknown) =>
+  new Refusal(
+    'upstream_unreachable',
+    'the provider closed the connection before it answered; the request may have been received',
+    { cause },
+  );
 
 /** What undici's error is to the client. Upstream text stays in the cause. */
 function refusalOf(error: Error): Refusal {

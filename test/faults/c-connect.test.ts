@@ -223,7 +223,7 @@ describe('C: an upstream that moves to another address', () => {
     const asked: unknown[] = [];
     stage.upstream.script = (exchange) => {
       asked.push(exchange.socket.localAddress);
-      exchange.answer();
+      exchange.answer(200, 'Keep-Alive: timeout=120\r\n'); // It may be idle for as long as the clock is moved.
     };
     await stage.ask(stage.get());
     address = newAddress;

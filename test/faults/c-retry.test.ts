@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
-import { expectRefusal, UNREACHABLE } from '../support/refusals.js';
+import { CLOSED_UNANSWERED, expectRefusal, UNREACHABLE } from '../support/refusals.js';
 import { head, chunk, LAST_CHUNK, type RawAnswer } from '../support/raw.js';
 import { staged } from './support/stage.js';
 import type { Exchange } from './support/upstream.js';
@@ -95,12 +96,40 @@ describe('C: an upstream that closes an idle connection just as a request goes o
   };
   for (const [what, bytes] of Object.entries(NOT_REPEATED)) {
     for (const closes of [ends, resets]) {
-      it(`C08 is never asked again: ${what}, when it ${closes.name}`, async () => {
+      it(`C08 is never asked again, and its client is told that it may have been received: ${what}, when it ${closes.name} (finding D6)`, async () => {
         const { answer, exchanges } = await askOnReused(bytes(), closes);
-        expectRefusal(answer, UNREACHABLE);
+        expectRefusal(answer, CLOSED_UNANSWERED);
         expect(exchanges.map(({ isReused }) => isReused)).to.deep.equal([true]);
         expect(await stage.uses(), 'counted all the same').to.equal(2);
       });
     }
+  }
+});
+
+describe('C: an upstream that closes idle connections without notice', () => {
+  // It stands still: then the limits are exact.
+  const clock = new TestClock({ standsStill: true });
+  const { stage, it } = staged({ clock });
+
+  const LIMITS: [said: string, lastsMs: number][] = [
+    ['', 4_000],
+    ['Keep-Alive: max=100\r\n', 4_000],
+    ['Keep-Alive: timeout=3\r\n', 2_000],
+    ['keep-alive: max=5, Timeout=20\r\n', 19_000],
+  ];
+  for (const [said, lastsMs] of LIMITS) {
+    it(`C08 gets no request on a connection that was idle for more than ${lastsMs} ms (${said.trim() || 'it says nothing'}) (finding D6)`, async () => {
+      stage.upstream.script = async (exchange) => {
+        await exchange.whole();
+        exchange.answer(200, said);
+      };
+      const idleFor = [0, lastsMs, lastsMs + 1, lastsMs, lastsMs + 60_000];
+      for (const ms of idleFor) {
+        clock.advance(ms);
+        expect((await stage.ask(stage.post('{}'))).status).to.equal(200);
+      }
+      const reused = stage.upstream.exchanges.map(({ isReused }) => isReused);
+      expect(reused).to.deep.equal([false, true, false, true, false]);
+    });
   }
 });

@@ -53,7 +53,12 @@ export const HEADERS_TOO_LARGE: Expected = {
 export const CODING_NOT_SUPPORTED: Expected = { status: 501, code: 'not_supported' };
 export const VERSION_NOT_SUPPORTED: Expected = { status: 505, code: 'not_supported' };
 export const LOOP_DETECTED: Expected = { status: 508, code: 'loop_detected' };
-export const UNREACHABLE: Expected = { status: 502, code: 'upstream_unreachable', error: 'upstream unreachable' };
+/** Its words tell whether the request was sent. */
+export const UNREACHABLE: Expected = { status: 502, code: 'upstream_unreachable' };
+export const CLOSED_UNANSWERED: Expected = {
+  ...UNREACHABLE,
+  error: 'the provider closed the connection before it answered; the request may have been received',
+};
 export const KEY_REJECTED: Expected = {
   status: 502,
   code: 'upstream_key_rejected',
