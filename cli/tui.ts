@@ -52,7 +52,7 @@ export const tuiCommand = command({
     const start = options.once
       ? (await import('../tui/once.js')).printOnce
       : (await import('../tui/start.js')).startTui;
-    return start(io, {
+    const code = await start(io, {
       connected,
       tab: options.screen ?? 'tokens',
       refreshMs,
@@ -63,6 +63,9 @@ export const tuiCommand = command({
       },
       contexts: () => contextsShown(shell.env, current),
     });
+    // The terminal has been given back and all is written. A connection that a library still holds must not keep the shell waiting.
+    if (!options.once) io.exit(code);
+    return code;
   },
 });
 

@@ -9,13 +9,15 @@ import { Store } from './store.js';
 import type { TerminalIo } from './terminal/io.js';
 import { openTerminal } from './terminal/terminal.js';
 
-/** Runs until it is quit, or ended from outside. @returns the exit code. */
+/** A change that was sent just before the end is waited for so long: the shell is to be back at once. */
+const LAST_ANSWERS_MS = 150;
+
+/** Runs until it is quit, or ended from outside. What the last change came to is said on stderr. @returns the exit code. */
 export async function startTui(io: TerminalIo, options: TuiOptions): Promise<number> {
   const { connected, connect, contexts } = options;
   const secrets = [connected.client.managementToken];
-  const terminal = openTerminal(io, {
-    mask: (text) => withoutSecrets(text, secrets).split('\n').map(visible).join('\n'),
-  });
+  const mask = (text: string) => withoutSecrets(text, secrets).split('\n').map(visible).join('\n');
+  const terminal = openTerminal(io, { mask });
   const ink: { frameOf?: (state: State) => ReactNode } = {};
   const show = (state: State) => {
     if (ink.frameOf) terminal.render(ink.frameOf(state));
@@ -56,10 +58,24 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
   });
   show(store.state);
   store.act({ on: 'began' });
-  // Everything that is asked is on its way by then.
-  ink.frameOf = (await import('./frame.js')).frameOf;
-  show(store.state);
+  // Everything that is asked is on its way by then. Who quits while it loads does not wait for it.
+  const loaded = await Promise.race([import('./frame.js'), terminal.ended]);
+  if (typeof loaded === 'object') {
+    ink.frameOf = loaded.frameOf;
+    show(store.state);
+  }
   const code = await terminal.ended;
+  const { underWay } = store.state;
+  if (underWay.length > 0) {
+    await runner.lastAnswers(LAST_ANSWERS_MS);
+    io.stderr.write(`llmp: ${mask(lastWords(store.state))}\n`);
+  }
   runner.end();
   return code;
+}
+
+/** What became of a change that was on its way when the screen was left. */
+function lastWords({ underWay, message }: State): string {
+  if (underWay.length === 0) return message?.words ?? '';
+  return 'the daemon has not answered the last change; `llmp audit list` shows whether it was made';
 }

@@ -25,7 +25,7 @@ import type {
   WireTokensRevoked,
   WireUsageLine,
 } from './contract.js';
-import { eventsIn, NotAStream, Silence } from './event-stream.js';
+import { eventsIn, NotAStream, Silence, unlessAborted } from './event-stream.js';
 
 // Three heartbeats.
 const SILENCE_MS = 45_000;
@@ -104,8 +104,9 @@ export class ManagementClient {
   createProject(body: ProjectCreate) {
     return this.#change<WireProject>('POST', '/manage/projects', body);
   }
-  projects(query: ProjectQuery = {}) {
-    return this.#page<WireProject>('/manage/projects', query);
+  /** @param enough gives it up. */
+  projects(query: ProjectQuery = {}, enough?: AbortSignal) {
+    return this.#page<WireProject>('/manage/projects', query, enough);
   }
   project(id: string) {
     return this.#json<WireProject>('GET', `/manage/projects/${encodeURIComponent(id)}`);
@@ -124,8 +125,9 @@ export class ManagementClient {
   tokens(query: TokenQuery = {}, enough?: AbortSignal) {
     return this.#page<WireToken>('/manage/tokens', query, enough);
   }
-  token(id: string) {
-    return this.#json<WireToken>('GET', `/manage/tokens/${encodeURIComponent(id)}`);
+  /** @param enough gives it up. */
+  token(id: string, enough?: AbortSignal) {
+    return this.#json<WireToken>('GET', `/manage/tokens/${encodeURIComponent(id)}`, undefined, enough);
   }
   setTokenActive(id: string, isActive: boolean, enough?: AbortSignal) {
     return this.#change<WireToken>(
@@ -141,16 +143,19 @@ export class ManagementClient {
   lookUpToken(secret: string) {
     return this.#json<WireToken>('POST', '/manage/tokens/lookup', { token: secret });
   }
-  usage(query: UsageQuery = {}) {
-    return this.#json<WireUsageLine[]>('GET', withQuery('/manage/usage', query));
+  /** @param enough gives it up. */
+  usage(query: UsageQuery = {}, enough?: AbortSignal) {
+    return this.#json<WireUsageLine[]>('GET', withQuery('/manage/usage', query), undefined, enough);
   }
-  cache() {
-    return this.#json<WireCache>('GET', '/manage/cache');
+  /** @param enough gives it up. */
+  cache(enough?: AbortSignal) {
+    return this.#json<WireCache>('GET', '/manage/cache', undefined, enough);
   }
-  purgeCache(body: CachePurge) {
+  /** @param enough gives up what changes nothing: a dry run. */
+  purgeCache(body: CachePurge, enough?: AbortSignal) {
     const path = '/manage/cache/purge';
     return body.dry_run
-      ? this.#json<WireCachePurged>('POST', path, body)
+      ? this.#json<WireCachePurged>('POST', path, body, enough)
       : this.#change<WireCachePurged>('POST', path, body);
   }
   /** Requests that are over and changes, as they come. */
@@ -161,8 +166,9 @@ export class ManagementClient {
   status(enough?: AbortSignal) {
     return this.#json<WireStatus>('GET', '/manage/status', undefined, enough);
   }
-  auditRecords(query: AuditQuery = {}) {
-    return this.#page<WireAuditRecord>('/manage/audit', query);
+  /** @param enough gives it up. */
+  auditRecords(query: AuditQuery = {}, enough?: AbortSignal) {
+    return this.#page<WireAuditRecord>('/manage/audit', query, enough);
   }
   auditRecord(id: string) {
     return this.#json<WireAuditRecord>('GET', `/manage/audit/${encodeURIComponent(id)}`);
@@ -232,7 +238,8 @@ export class ManagementClient {
         accept: 'text/event-stream',
         ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
       };
-      const response = await this.#send('GET', withQuery(path, query), undefined, { headers, signal: silence.signal });
+      const asked = this.#send('GET', withQuery(path, query), undefined, { headers, signal: silence.signal });
+      const response = await unlessAborted(silence.signal, asked);
       if (!response.body || !/^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')) {
         throw new Unreachable(NOT_LLMP);
       }
@@ -294,7 +301,12 @@ export async function within<T>(
   const silence = new Silence(enough);
   try {
     silence.waits(timeoutMs);
-    return await ask(silence.signal);
+    // `fetch` alone may miss an abort: see `eventsIn`.
+    return await unlessAborted(silence.signal, ask(silence.signal));
+  } catch (error) {
+    // `ask` says in its own words why it failed; only what it never noticed is said here.
+    if (error === silence.signal.reason) throw new Unreachable(connectionProblem(error), { cause: error });
+    throw error;
   } finally {
     silence.end();
   }

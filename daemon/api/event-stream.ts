@@ -64,6 +64,23 @@ export class EventStreamParser {
   }
 }
 
+/** What comes of `work`, unless the signal is aborted before that. @throws what `work` throws, and the reason of the abort. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  let abort: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => {
+      reject(signal.reason as Error);
+    };
+  });
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
 /** Aborts its signal when what is waited for does not come in time, or when another signal is aborted. */
 export class Silence {
   readonly #controller = new AbortController();
@@ -101,10 +118,13 @@ export class Silence {
 }
 
 /**
- * The events of an answer's body, until it ends.
+ * The events of a response's body, until it ends.
+ *
+ * The reader is cancelled by the signal itself. The signal that `fetch` was given is not enough: Node holds it weakly, and once the
+ * garbage collector has taken the request, an abort reaches neither the body nor the connection.
  *
  * @param silenceMs so long each piece, be it a heartbeat, may take.
- * @throws {NotAStream}, and what the body's reading throws.
+ * @throws {NotAStream}, what the body's reading throws, and the reason of the abort.
  */
 export async function* eventsIn(
   body: ReadableStream<Uint8Array>,
@@ -114,15 +134,23 @@ export async function* eventsIn(
   const parser = new EventStreamParser();
   const decoder = new TextDecoder();
   const reader = body.getReader(); // Not every browser lets one iterate over the body.
+  const { signal } = silence;
+  const cancel = () => {
+    reader.cancel(signal.reason).catch(() => undefined);
+  };
+  signal.addEventListener('abort', cancel);
+  if (signal.aborted) cancel();
   try {
     for (;;) {
       silence.waits(silenceMs);
       const { done, value } = await reader.read();
       silence.heard(); // While nobody asks for more, nobody waits.
+      signal.throwIfAborted(); // A cancelled reader says that the body has ended.
       if (done) return;
       yield* parser.push(decoder.decode(value, { stream: true }));
     }
   } finally {
+    signal.removeEventListener('abort', cancel);
     await reader.cancel().catch(() => undefined);
   }
 }

@@ -1,6 +1,6 @@
 /** A real terminal: a tmux of the test's own, on a socket of its own, that is typed into and looked at. */
 import { execFile, spawnSync } from 'node:child_process';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { shellWord } from '../../cli/escape.js';
@@ -179,6 +179,11 @@ export class Terminal {
       throw new Error(`${error instanceof Error ? error.message : ''}, but\n${seen}`, { cause: error });
     });
     return seen;
+  }
+
+  /** When the program ended, by the clock of `Date.now()`. Only after `exit`. */
+  async endedMs(): Promise<number> {
+    return (await stat(this.#exitFile)).mtimeMs;
   }
 
   /** Waits for the program's end. @returns its exit code. */

@@ -18,7 +18,7 @@ export class Stage {
   #life: DaemonProcess | null = null;
 
   private constructor(
-    private readonly port: number,
+    readonly port: number,
     /** The file of its SQLite database. */
     readonly database: string,
     private readonly env: Record<string, string>,
@@ -58,7 +58,17 @@ export class Stage {
     this.#life = null;
   }
 
+  /** The daemon hangs: it keeps its connections, and answers nothing until `resume`. */
+  hang(): void {
+    this.#life?.child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#life?.child.kill('SIGCONT');
+  }
+
   async close(): Promise<void> {
+    this.resume();
     await Promise.all(this.#terminals.splice(0).map((terminal) => terminal.close()));
     await this.kill();
   }

@@ -24,14 +24,15 @@ const ASKERS: Asker = {
   status: ({ client, enough }) => client.status(enough),
   tokens: ({ client, enough }, { query }) => client.tokens(query, enough),
   dying: ({ client, enough }, { query }) => client.tokens(query, enough),
-  token: ({ client }, { id }) => client.token(id),
+  token: ({ client, enough }, { id }) => client.token(id, enough),
   everyToken: everyToken,
-  projects: ({ client }) => everyProject(client),
-  usage: ({ client }, { query }) => client.usage(query),
-  audit: ({ client }, { query }) => client.auditRecords(query),
-  tokenAudit: ({ client }, { id }) => client.auditRecords({ token_id: id, limit: RECORDS_OF_TOKEN }),
-  cache: ({ client }) => client.cache(),
-  purgeable: async ({ client }, { body }) => (await client.purgeCache({ ...body, dry_run: true })).purged_count,
+  projects: everyProject,
+  usage: ({ client, enough }, { query }) => client.usage(query, enough),
+  audit: ({ client, enough }, { query }) => client.auditRecords(query, enough),
+  tokenAudit: ({ client, enough }, { id }) => client.auditRecords({ token_id: id, limit: RECORDS_OF_TOKEN }, enough),
+  cache: ({ client, enough }) => client.cache(enough),
+  purgeable: async ({ client, enough }, { body }) =>
+    (await client.purgeCache({ ...body, dry_run: true }, enough)).purged_count,
   contexts: ({ contexts }) => contexts(),
 };
 
@@ -41,10 +42,13 @@ export async function ask(asking: Asking, question: Question): Promise<Answered>
   return { question, answer } as Answered;
 }
 
-async function everyProject(client: ManagementClient): Promise<WireProject[]> {
+async function everyProject({ client, enough }: Asking): Promise<WireProject[]> {
   const all: WireProject[] = [];
   for (let cursor: string | null = null; ;) {
-    const page: Page<WireProject> = await client.projects({ limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) });
+    const page: Page<WireProject> = await client.projects(
+      { limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) },
+      enough,
+    );
     all.push(...page.items);
     cursor = page.next;
     if (cursor === null) return all;

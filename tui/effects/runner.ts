@@ -1,4 +1,5 @@
 /** Carries effects out; what comes of them comes back as actions. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure } from '../../cli/failure.js';
 import { type ClientOptions, ManagementClient } from '../../daemon/api/client.js';
 import type { Action, Change, ContextShown, Effect, Failure as Why, Place, Question, Wake } from '../state/exchange.js';
@@ -85,6 +86,12 @@ export class Runner {
     }
   }
 
+  /** Starts no further part of a change. Resolves once the changes on their way were answered, or after `ms` without an answer. */
+  async lastAnswers(ms: number): Promise<void> {
+    this.#link.stop();
+    await Promise.race([this.#link.changesAnswered(), sleep(ms)]);
+  }
+
   /** Nothing more is asked, and nothing more is told. */
   end(): void {
     this.#link.end();
@@ -126,6 +133,7 @@ class Link {
   /** What is on its way is not asked for once more. */
   readonly #asked = new Set<string>();
   #bulk = new AbortController();
+  readonly #changes = new Set<Promise<void>>();
   #progressMs = 0;
 
   constructor({ place, client }: Connected, options: Pick<RunnerOptions, 'act' | 'contexts'>) {
@@ -174,7 +182,7 @@ class Link {
     const progress = (done: number, of: number) => {
       this.#progress(change.what === 'revoke' ? 'Revoking' : 'Reactivating', done, of);
     };
-    make({ client, enough: bulk.signal, progress, failureOf: this.#failureOf }, change).then(
+    const answered = make({ client, enough: bulk.signal, progress, failureOf: this.#failureOf }, change).then(
       (outcome) => {
         this.#act({ on: 'changed', change, outcome });
       },
@@ -182,6 +190,12 @@ class Link {
         this.#act({ on: 'refused', change, failure: this.#failureOf(error) });
       },
     );
+    this.#changes.add(answered);
+    void answered.finally(() => this.#changes.delete(answered));
+  }
+
+  async changesAnswered(): Promise<void> {
+    await Promise.all(this.#changes);
   }
 
   stop(): void {

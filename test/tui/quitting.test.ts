@@ -1,0 +1,148 @@
+/** The end of the program in a real terminal: the shell is back at once, whatever goes on. */
+import { expect } from 'chai';
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
+import { Stage } from './stage.js';
+
+/** On an idle machine it takes less than 200 ms; this is for a busy one. A connection that is left behind costs 15 s or more. */
+const WITHIN_MS = 3_000;
+/** More of them, for an hour at the machine: LLMP_TEST_QUITS=60. */
+const QUITS = Number(process.env.LLMP_TEST_QUITS ?? 3);
+
+describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
+  this.timeout(30_000 + QUITS * 10_000);
+  let stage: Stage;
+  let web: WireProject;
+
+  before(async function () {
+    if (WITHOUT_TMUX) this.skip();
+    stage = await Stage.open();
+    web = await stage.project('web');
+    for (const name of ['alpha', 'beta', 'gamma']) await stage.token(web.id, name);
+  });
+  afterEach(() => {
+    stage.resume();
+  });
+  after(() => (WITHOUT_TMUX ? undefined : stage.close()));
+
+  async function live(args: readonly string[] = []): Promise<Terminal> {
+    const it = await stage.watch({ args });
+    await it.shows(/gamma/);
+    await it.shows(/live/);
+    return it;
+  }
+
+  /** Ends the program, and says how long that took. */
+  async function ends(it: Terminal, end: () => Promise<void>): Promise<{ code: number; ms: number }> {
+    const beganMs = Date.now();
+    await end();
+    const code = await it.exit();
+    const ms = (await it.endedMs()) - beganMs;
+    await it.close();
+    return { code, ms };
+  }
+  const quits = (it: Terminal) => ends(it, () => it.press('q'));
+
+  it(`gives the shell back at ${QUITS} moments, seen by seeds (finding A2)`, async () => {
+    for (let seed = 1; seed <= QUITS; seed++) {
+      const random = randomFrom(seed);
+      const it = await live();
+      const pressed: string[] = [];
+      for (let n = 0; n < 4; n++) {
+        const key = ['1', '2', '3', '4', '5', '6', 'j', 'p'][Math.floor(random() * 8)] ?? '4';
+        pressed.push(key);
+        await it.press(key);
+        await sleep(random() * (QUITS > 3 ? 1_500 : 500));
+      }
+      const { code, ms } = await quits(it);
+      expect(code).to.equal(0);
+      expect(ms, `seed ${seed}: ${pressed.join(' ')} q`).to.be.below(WITHIN_MS);
+      if (QUITS > 3) console.log(seed, pressed.join(' '), Math.round(ms));
+    }
+  });
+
+  it('gives the shell back while the list is still being loaded (finding A2)', async () => {
+    for (const waitMs of [450, 700]) {
+      const it = await stage.watch();
+      await it.shows(/llmp/);
+      await sleep(waitMs - 400);
+      const { code, ms } = await quits(it);
+      expect(code).to.equal(0);
+      expect(ms).to.be.below(WITHIN_MS);
+    }
+  });
+
+  for (const [how, end, code] of [
+    ['q', (it: Terminal) => it.press('q'), 0],
+    ['^C', (it: Terminal) => it.press('C-c'), 130],
+    ['SIGTERM', (it: Terminal) => it.signal('SIGTERM'), 143],
+    ['SIGHUP', (it: Terminal) => it.signal('SIGHUP'), 129],
+  ] as const) {
+    it(`gives the shell back with ${how} while the daemon hangs, with questions and streams open (finding A2)`, async () => {
+      const it = await live();
+      await it.press('4');
+      await it.shows(/token\.create/);
+      stage.hang();
+      // A token's screen asks four questions of its own; none of them is answered.
+      await it.press('2', 'Enter');
+      await it.shows(/tokens › /);
+      if (how === 'q') await it.press('h');
+      const ended = await ends(it, () => end(it));
+      expect(ended.code).to.equal(code);
+      expect(ended.ms).to.be.below(WITHIN_MS);
+    });
+  }
+
+  it('says on the shell that a change was not answered, when the daemon hangs (finding A2)', async () => {
+    const it = await live();
+    stage.hang();
+    await it.press('x', 'Tab', 'Enter');
+    const beganMs = Date.now();
+    await it.press('q');
+    expect(await it.exit()).to.equal(0);
+    expect((await it.endedMs()) - beganMs).to.be.below(WITHIN_MS);
+    expect(await it.screen()).to.contain('the daemon has not answered the last change');
+  });
+
+  it('keeps no connection for a screen that was left, however often (finding A2)', async () => {
+    const it = await live();
+    const pid = await it.program();
+    for (let round = 0; round < 8; round++) {
+      await it.press('4');
+      await it.shows(/token\.create/);
+      await sleep(250);
+      await it.press('6');
+      await sleep(250);
+      await it.press('2');
+      await it.shows(/gamma/);
+    }
+    await sleep(500);
+    // Those that wait for the next questions: four are asked at once.
+    expect(await connectionsOf(pid, stage.port)).to.be.at.most(6);
+    await it.close();
+  });
+});
+
+/** How many established TCP connections to a port a process has. */
+async function connectionsOf(pid: number, port: number): Promise<number> {
+  const fds = await readdir(`/proc/${pid}/fd`);
+  const links = await Promise.all(fds.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')));
+  const inodes = new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []));
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  const lines = (await readFile('/proc/net/tcp', 'utf8')).split('\n').slice(1);
+  return lines.filter((line) => {
+    const [, , remote = '', state, , , , , , inode = ''] = line.trim().split(/\s+/);
+    return remote.endsWith(`:${hex}`) && state === '01' && inodes.has(inode);
+  }).length;
+}
+
+/** Numbers from 0 to 1 that are the same for the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
