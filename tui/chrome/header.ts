@@ -1,9 +1,10 @@
 /** The first line: where one is, what is looked at, and whether it is what it was a moment ago. */
-import { clockTime } from '../parts/figures.js';
+import { clockTime, span } from '../parts/figures.js';
 import { isRole, type Role } from '../parts/roles.js';
 import { between, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { filterOf } from '../state/navigation.js';
 import { nameOf } from '../state/changing.js';
+import { staleSince } from '../state/connection.js';
 import { type Connection, type State, type View } from '../state/state.js';
 
 const CONNECTIONS: Record<Connection['is'], readonly [sign: string, role: Role]> = {
@@ -22,9 +23,15 @@ export function header(state: State): Strip {
   return between(left, right, columns);
 }
 
-function connection({ connection: { is }, isPaused, nowMs }: State): Strip {
-  const [sign, role] = CONNECTIONS[is];
-  return strip(isPaused && text('‖ paused  ', 'warning'), text(`${sign} ${is}`, role), text(` ${clockTime(nowMs)}`));
+function connection({ connection: it, isPaused, nowMs }: State): Strip {
+  const [sign, role] = CONNECTIONS[it.is];
+  const sinceMs = it.is === 'stale' ? staleSince(it) : null;
+  const age = sinceMs === null ? '' : ` ${span(nowMs - sinceMs)}`;
+  return strip(
+    isPaused && text('‖ paused  ', 'warning'),
+    text(`${sign} ${it.is}${age}`, role),
+    text(` ${clockTime(nowMs)}`),
+  );
 }
 
 /** Where it is narrow the address goes first, then our own name; never that a context is protected. */

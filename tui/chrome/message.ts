@@ -7,7 +7,7 @@ import { clockTime, exact, rate, span } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
 import { between, cut, fitted, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_TOLD_MS } from '../state/connection.js';
-import { layer, type Message, type Prompt, type State } from '../state/state.js';
+import { isStoppable, layer, type Message, type Prompt, type State } from '../state/state.js';
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
 
@@ -19,9 +19,17 @@ export function messageLine(state: State): Strip {
 }
 
 function said(state: State): Strip {
-  if (state.progress) return progress(state.progress);
+  if (state.progress) return progress(state.progress, isStoppable(state));
   if (state.message) return strip(text(state.message.words, TONES[state.message.tone]), undo(state, ' '));
-  return banner(state) ?? (state.undo ? undo(state, '') : skew(state));
+  return awaited(state) ?? banner(state) ?? (state.undo ? undo(state, '') : skew(state));
+}
+
+/** A change is answered at once. Where it is not, nobody knows yet whether it was made. */
+const AWAITED_MS = 2_000;
+
+function awaited({ underWay: [first], nowMs }: State): Strip | null {
+  if (!first || nowMs - first.sentMs < AWAITED_MS) return null;
+  return strip(text(`! a change was sent ${span(nowMs - first.sentMs)} ago and is not answered yet`, 'warning'));
 }
 
 /** What the daemon says, or that it says nothing, and from when that is what is shown. */
@@ -37,6 +45,7 @@ function banner({ connection, nowMs, place, size: { columns } }: State): Strip |
     case 'offline':
       return told(text(`! ${why}`, 'bad'), `${again}${age}`, columns);
     case 'stale':
+      if (failure === null) return told(text('! the daemon does not answer', 'warning'), age, columns);
       return told(text(`! the daemon refuses: ${failure?.status ?? ''} ${why}`, 'warning'), `${again}${age}`, columns);
     case 'denied':
       return strip(text('! the management token was refused', 'bad'), ` · ${keyOf('refresh')} asks again${age}`);
@@ -69,15 +78,13 @@ function keyOf(label: string): string {
 
 const PROGRESS_COLUMNS = 20;
 
-function progress({ words, done, of }: NonNullable<State['progress']>): Strip {
+function progress({ words, done, of }: NonNullable<State['progress']>, isStoppable: boolean): Strip {
   const share = of === 0 ? 0 : done / of;
   return strip(
     `${words} `,
     bar(share, PROGRESS_COLUMNS, 'accent'),
     ` ${exact(done)}/${exact(of)}`,
-    '  ',
-    text('esc', 'key'),
-    ' stop',
+    ...(isStoppable ? ['  ', text('esc', 'key'), ' stop'] : []),
   );
 }
 

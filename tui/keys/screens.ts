@@ -8,7 +8,18 @@ import { movedBy, movedTo, page } from '../state/moving.js';
 import * as navigation from '../state/navigation.js';
 import * as projects from '../state/projects.js';
 import { refreshed } from '../state/refreshing.js';
-import { goingOn, saying, type Screen, type State, type Step, TABS, view, whyNoChange } from '../state/state.js';
+import {
+  goingOn,
+  isStoppable,
+  saying,
+  type Screen,
+  type State,
+  type Step,
+  TABS,
+  view,
+  whyBusy,
+  whyNoChange,
+} from '../state/state.js';
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
@@ -500,7 +511,8 @@ function cameFrom(state: State): Step | undefined {
 }
 
 function wayBack(state: State): Step {
-  if (goingOn(state) !== null) return stopped(state);
+  if (goingOn(state) !== null)
+    return isStoppable(state) ? stopped(state) : [saying(state, whyBusy(state) ?? '', 'bad')];
   const isList = view(state).screen === 'tokens';
   if (isList && (state.tokens.marks.size > 0 || state.tokens.rangeFrom !== null)) return [tokens.unmarked(state)];
   const back = cameFrom(state);
@@ -518,7 +530,7 @@ function stopped(state: State): Step {
 function quit(state: State): Step {
   const what = goingOn(state);
   if (what === null || what === 'Marking') return [state, { do: 'quit', code: EXIT.done }];
-  return [saying(state, `${what} goes on: esc stops it, ^c ends all the same`, 'bad')];
+  return [saying(state, `${whyBusy(state) ?? ''}; ^c ends all the same`, 'bad')];
 }
 
 export const SCREEN_BINDINGS: readonly Binding[] = [

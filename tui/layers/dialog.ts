@@ -1,9 +1,10 @@
 /** A question: what it is about, fields to fill in, and two buttons. */
 import { aligned } from '../parts/columns.js';
 import { edited } from '../parts/editing.js';
-import { exact } from '../parts/figures.js';
+import { exact, span } from '../parts/figures.js';
 import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
+import { staleSince } from '../state/connection.js';
 import { actionAt, cancelAt, shownFields } from '../state/dialog.js';
 import { warningOf } from '../state/forms.js';
 import type { Dialog, DialogItem, Field, State } from '../state/state.js';
@@ -17,7 +18,7 @@ export function dialogPanel(state: State, dialog: Dialog, columns: number): Pane
   const room = Math.min(columns - 4, Math.max(COLUMNS, ...dialog.items.map(widthOfItem), widthOfFields(dialog)));
   const parts = [
     itemLines(dialog, room),
-    noteLines(dialog, room),
+    noteLines([...staleNotes(state), ...dialog.notes], room),
     fieldLines(dialog, room),
     saidLines(state, dialog, room),
     [buttons(dialog, room)],
@@ -51,7 +52,16 @@ function itemLines({ items, more }: Dialog, room: number): Strip[] {
   return more > 0 ? [...lines, strip(text(`… and ${exact(more)} more`, 'faint'))] : lines;
 }
 
-function noteLines({ notes }: Dialog, room: number): Strip[] {
+/** What is asked about may not be as it is shown. */
+function staleNotes({ connection, nowMs }: State): Dialog['notes'] {
+  const { is, failure } = connection;
+  const sinceMs = staleSince(connection);
+  if ((is !== 'stale' && is !== 'offline') || sinceMs === null) return [];
+  const why = failure === null || is === 'offline' ? 'The daemon does not answer' : 'The daemon refuses to answer';
+  return [{ words: `${why}: what is shown is ${span(nowMs - sinceMs)} old.`, isWarning: true }];
+}
+
+function noteLines(notes: Dialog['notes'], room: number): Strip[] {
   return notes.flatMap(({ words, isWarning }) =>
     wrapped(words, room - 2).map((line, at) =>
       isWarning ? strip(text(at === 0 ? '! ' : '  ', 'warning'), text(line, 'warning')) : strip(line),

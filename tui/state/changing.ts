@@ -3,6 +3,7 @@ import { visible } from '../../cli/escape.js';
 import { relativeTime, shortId } from '../../cli/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { dialogOf, textField } from './dialog.js';
+import { lineOf } from './line.js';
 import type { Change, Named } from './exchange.js';
 import {
   daemonNow,
@@ -88,10 +89,23 @@ function whyNotReactivated({ state }: WireToken): string {
   return 'It is not revoked';
 }
 
-/** Takes back the last change, as long as that is offered. */
+/** Takes back the last change, as long as that is offered: at once where all of it was made, otherwise after a question. */
 export function undo(state: State): Step {
   const { undo: last } = state;
   if (!last || !isUndoable(state)) return [saying(state, NOTHING_TO_UNDO)];
+  if (last.question !== null) {
+    const { change, question } = last;
+    const title = `${change.what === 'revoke' ? 'Revoke' : 'Reactivate'} ${'tokens' in change ? titleOf(change.tokens) : ''}`;
+    return asking(state, {
+      change,
+      title: `Undo: ${title} in ${where(state)}`,
+      action: 'Undo',
+      notes: [note(question)],
+      typed: null,
+      reason: 'undo',
+      isUndo: true,
+    });
+  }
   const [next, ...effects] = sent(state, last.change, 'undo', { undo: last });
   return effects.length > 0 ? [{ ...next, undo: null }, ...effects] : [next];
 }
@@ -134,7 +148,7 @@ export function sent(
 ): Step {
   const why = whyNoChange(state);
   if (why !== null) return [saying(state, why, 'bad')];
-  const underWay = [...state.underWay, { change, form, undo }];
+  const underWay = [...state.underWay, { change, form, undo, sentMs: state.nowMs }];
   return [
     { ...state, message: null, underWay },
     { do: 'change', change, reason },
@@ -148,20 +162,25 @@ interface Asking {
   tokens?: readonly WireToken[];
   notes: Dialog['notes'];
   typed?: string | null;
+  /** Filled in already. */
+  reason?: string;
+  /** It takes back the last change. */
+  isUndo?: boolean;
 }
 
-function asking(state: State, { change, title, action, tokens = [], notes, typed }: Asking): Step {
+function asking(state: State, asked: Asking): Step {
+  const { change, title, action, tokens = [], notes, typed, reason = '', isUndo = false } = asked;
   const why = whyNoChange(state);
   if (why !== null) return [saying(state, why, 'bad')];
   const isMuch = tokens.length >= TYPED_FROM || state.place.isProtected;
   const word = typed !== undefined ? typed : isMuch ? wordToType(state, tokens) : null;
   const fields = [
-    textField('reason', 'Reason', { hint: 'goes into the audit record', width: 40 }),
+    textField('reason', 'Reason', { line: lineOf(reason), hint: 'goes into the audit record', width: 40 }),
     ...(word === null ? [] : [textField('typed', `Type ${word} to confirm`, { width: 30 })]),
   ];
   const dialog = dialogOf(
     {
-      purpose: { for: 'change', change, typed: word },
+      purpose: { for: 'change', change, typed: word, isUndo },
       title,
       action,
       items: tokens.slice(0, ITEMS_SHOWN).map((token) => itemOf(state, token)),

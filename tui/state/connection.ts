@@ -6,6 +6,8 @@ const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 15_000;
 /** What a daemon asks for with `Retry-After` is heeded up to here; who wants it sooner presses ^r. */
 const LONGEST_ASKED_MS = 300_000;
+/** After so many refreshes without an answer what is shown is not live any more. */
+const MISSED_REFRESHES = 3;
 /** A daemon's clock further away than this is told of: times on the screen are by it. */
 export const SKEW_TOLD_MS = 5_000;
 
@@ -15,6 +17,7 @@ export const NOTHING_HEARD: Connection = {
   askedMs: null,
   failure: null,
   failing: [],
+  unanswered: {},
   retryMs: null,
   failures: 0,
   skewMs: null,
@@ -31,7 +34,24 @@ export const tryAgain = (state: State): State =>
 export function asking(state: State, questions: readonly Question['of'][]): State {
   const { connection, nowMs } = state;
   const failing = connection.failing.filter((of) => questions.includes(of));
-  return { ...state, connection: { ...connection, askedMs: nowMs, failing } };
+  const hasMissed = questions.some((of) => isMissed(connection, of));
+  const unanswered = Object.fromEntries(
+    questions.map((of) => {
+      const { sinceMs, refreshes } = connection.unanswered[of] ?? { sinceMs: nowMs, refreshes: 0 };
+      return [of, { sinceMs, refreshes: refreshes + 1 }];
+    }),
+  );
+  const is = connection.is === 'live' && hasMissed ? 'stale' : connection.is;
+  return { ...state, connection: { ...connection, is, askedMs: nowMs, failing, unanswered } };
+}
+
+const isMissed = ({ unanswered }: Connection, of: Question['of']) =>
+  (unanswered[of]?.refreshes ?? 0) >= MISSED_REFRESHES;
+
+/** Since when what is shown is not known to hold; null: nothing is known. */
+export function staleSince({ unanswered, answeredMs }: Connection): number | null {
+  if (answeredMs === null) return null;
+  return Math.min(answeredMs, ...Object.values(unanswered).map(({ sinceMs }) => sinceMs));
 }
 
 /** How long to wait before asking again. */
@@ -45,17 +65,20 @@ export function answered(state: State, of: Question['of']): State {
   const { connection, nowMs } = state;
   if (!mayAsk(state)) return state;
   const failing = connection.failing.filter((other) => other !== of);
-  const next: Connection =
-    failing.length > 0
-      ? { ...connection, is: 'stale', answeredMs: nowMs, failing }
-      : { ...connection, is: 'live', answeredMs: nowMs, failing, failure: null, retryMs: null, failures: 0 };
+  const { [of]: _, ...unanswered } = connection.unanswered;
+  const heardNow = { ...connection, answeredMs: nowMs, failing, unanswered };
+  const isStale =
+    failing.length > 0 || (Object.keys(unanswered) as Question['of'][]).some((it) => isMissed(heardNow, it));
+  const next: Connection = isStale
+    ? { ...heardNow, is: 'stale' }
+    : { ...heardNow, is: 'live', failure: null, retryMs: null, failures: 0 };
   const heard = { ...state, connection: next };
   return wasAway(state) ? saying(heard, 'Back again', 'good') : heard;
 }
 
 /** For longer than one question is late. */
-const wasAway = ({ connection: { is, answeredMs }, nowMs, refreshMs }: State) =>
-  is === 'offline' && answeredMs !== null && nowMs - answeredMs > refreshMs;
+const wasAway = ({ connection: { is, answeredMs, failure }, nowMs, refreshMs }: State) =>
+  (is === 'offline' || (is === 'stale' && failure === null)) && answeredMs !== null && nowMs - answeredMs > refreshMs;
 
 /**
  * A question or a change that got no answer, where that says something of the daemon and not of the question.

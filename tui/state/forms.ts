@@ -8,7 +8,7 @@ import type { Change } from './exchange.js';
 import { Hidden } from './hidden.js';
 import { above } from './navigation.js';
 import { ofContext } from './projects.js';
-import { type Dialog, layer, saying, type State, type Step, whyNoChange, withLayer } from './state.js';
+import { type Dialog, layer, saying, type State, type Step, type Undo, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
 
 const LONGEST_REASON = 200;
@@ -206,8 +206,16 @@ export function submitted(state: State, dialog: Dialog): Step {
   const why = whyNoChange(state);
   if (why !== null) return [withLayer(state, refused(dialog, { field: null, words: why }))];
   const closed = { ...state, layers: state.layers.slice(0, -1) };
-  return sent(closed, change, reason === '' ? null : reason, { form: dialog.purpose.for === 'change' ? null : dialog });
+  const { purpose } = dialog;
+  // Its time may have run out while the question was read: it is an undo all the same.
+  const undo = purpose.for === 'change' && purpose.isUndo ? (state.undo ?? overdue(purpose.change)) : null;
+  return sent(undo === null ? closed : { ...closed, undo: null }, change, reason === '' ? null : reason, {
+    form: purpose.for === 'change' ? null : dialog,
+    undo,
+  });
 }
+
+const overdue = (change: Change): Undo => ({ change, untilMs: 0, question: null });
 
 function changeOf(dialog: Dialog): Change | Problem {
   const { purpose } = dialog;

@@ -2,17 +2,16 @@
 import { counted, nameOf } from './changing.js';
 import { refused } from './dialog.js';
 import type { Change, Failure, Outcome } from './exchange.js';
-import { saying, type State, type UnderWay } from './state.js';
+import { saying, type State, type UnderWay, type Undo } from './state.js';
 
 const UNDO_MS = 30_000;
 
 /** Says what became of a change, and remembers how to take it back. */
 export function changed(before: State, change: Change, outcome: Outcome): State {
-  const { state } = arrived(before, change);
-  const undone = inverseOf(change, outcome);
+  const { state, it } = arrived(before, change);
   const next: State = {
     ...state,
-    undo: undone ? { change: undone, untilMs: state.nowMs + UNDO_MS } : null,
+    undo: undoOf(state, change, outcome, (it?.undo ?? null) !== null),
     tokens: isOfTokens(change)
       ? { ...state.tokens, marks: withoutDone(state, outcome), rangeFrom: null }
       : state.tokens,
@@ -35,6 +34,31 @@ export function notChanged(before: State, change: Change, failure: Failure): Sta
   const words = `${failure.message}; nothing was changed`;
   if (!it?.form || next.layers.length > 0) return saying(next, words, 'bad');
   return { ...next, layers: [refused(it.form, { field: null, words })] };
+}
+
+/**
+ * What `u` does next. After a change it takes back what was made; where not all was made it asks before. After an undo it is never
+ * the opposite, which would make the change once more: it is the rest of the undo, where there is one.
+ */
+function undoOf({ nowMs }: State, change: Change, outcome: Outcome, wasUndo: boolean): Undo | null {
+  const untilMs = nowMs + UNDO_MS;
+  if (!wasUndo) {
+    const undone = inverseOf(change, outcome);
+    const isWhole = leftOf(change, outcome) === 0 && outcome.failures.length === 0;
+    const question = isWhole ? null : 'Only what was changed is changed back; the others stay as they are.';
+    return undone && { change: undone, untilMs, question };
+  }
+  const rest = restOf(change, outcome);
+  return rest && { change: rest, untilMs, question: 'This goes on with the undo, which was not finished.' };
+}
+
+/** The tokens of a change that were not changed and are still there; null: there are none. */
+function restOf(change: Change, { doneIds, failures }: Outcome): Change | null {
+  if (!('tokens' in change)) return null;
+  const gone = failures.filter(({ failure }) => failure.status === 404).map(({ of }) => of.id);
+  const over = new Set([...doneIds, ...gone]);
+  const tokens = change.tokens.filter(({ id }) => !over.has(id));
+  return tokens.length === 0 ? null : { ...change, tokens };
 }
 
 const isOfTokens = (change: Change) => change.what === 'revoke' || change.what === 'reactivate';

@@ -33,7 +33,8 @@ export function refreshed(state: State): Step {
   const all: Question[] = [{ of: 'status' }, { of: 'projects' }, ...questions(state)];
   const isList = view(state).screen === 'tokens';
   const kinds = all.map(({ of }) => of);
-  const begun = asking(state, isList ? [...kinds, 'tokens'] : kinds);
+  const isListAsked = isList && tokens.filterQuery(state) !== null;
+  const begun = asking(state, isListAsked ? [...kinds, 'tokens'] : kinds);
   const [next, ...ofTokens] = isList ? tokens.refreshed(begun) : [begun];
   const asked = all.map((question): Effect => ({ do: 'ask', question }));
   const problem = filterGone(next);

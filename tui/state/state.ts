@@ -69,8 +69,8 @@ export interface Look {
 
 /**
  * - `connecting`: nothing has been heard yet.
- * - `live`: the last question was answered.
- * - `stale`: the daemon answers, but not with what was asked for (5xx, 429).
+ * - `live`: all that is shown was answered lately.
+ * - `stale`: the daemon answers, but not with what was asked for (5xx, 429); or three refreshes passed without an answer.
  * - `offline`: nobody answers.
  * - `denied`: the management token is not (any more) the right one; nothing more is asked until the operator says so.
  */
@@ -81,8 +81,10 @@ export interface Connection {
   /** When all that is shown was last asked for. */
   askedMs: number | null;
   failure: Failure | null;
-  /** The questions that were not answered when they were last asked. */
+  /** The questions that were refused or failed when they were last asked. */
   failing: readonly Question['of'][];
+  /** The questions without a good answer so far: since when, and how many refreshes have asked for them. */
+  unanswered: Readonly<Partial<Record<Question['of'], { sinceMs: number; refreshes: number }>>>;
   /** When it is tried again. */
   retryMs: number | null;
   /** How often in a row it failed. */
@@ -158,14 +160,17 @@ export interface UnderWay {
   change: Change;
   /** The form that it was filled in. */
   form: Dialog | null;
-  /** What it takes back. */
+  /** The undo that it is; null: it is none. */
   undo: Undo | null;
+  sentMs: number;
 }
 
 /** What takes back the last change. */
 export interface Undo {
   change: Change;
   untilMs: number;
+  /** What is asked before it is sent; null: nothing. */
+  question: string | null;
 }
 
 export type Layer = Dialog | Reveal | Prompt | Palette | Help | ContextChoice;
@@ -209,7 +214,14 @@ export interface Field {
 }
 
 export type Purpose =
-  | { for: 'change'; change: Change; /** What is to be typed before. */ typed: string | null }
+  | {
+      for: 'change';
+      change: Change;
+      /** What is to be typed before. */
+      typed: string | null;
+      /** Whether it takes back the last change. */
+      isUndo: boolean;
+    }
   | { for: 'new-token' }
   | { for: 'new-project' }
   | { for: 'rename'; project: Named }
@@ -278,13 +290,21 @@ export const saying = (state: State, words: string, tone: Message['tone'] = 'pla
   message: { words, tone, untilMs: state.nowMs + MESSAGE_MS },
 });
 
-/** What goes on that is of many, and that Escape stops; null: nothing. */
-export function goingOn({ underWay, tokens }: State): string | null {
-  if (tokens.collecting !== null) return 'Marking';
-  const many = underWay.find(({ change }) => 'tokens' in change && change.tokens.length > 1);
+/** A change of many that is on its way; undefined: there is none. */
+const ofMany = ({ underWay }: State) => underWay.find(({ change }) => 'tokens' in change && change.tokens.length > 1);
+
+/** What goes on that is of many; null: nothing. */
+export function goingOn(state: State): string | null {
+  if (state.tokens.collecting !== null) return 'Marking';
+  const many = ofMany(state);
   if (!many) return null;
+  if (many.undo !== null) return 'The undo';
   return many.change.what === 'revoke' ? 'Revoking' : 'Reactivating';
 }
+
+/** Whether Escape stops what goes on. An undo is not stopped: half of it would leave what nobody asked for. */
+export const isStoppable = (state: State): boolean =>
+  state.tokens.collecting !== null || (ofMany(state)?.undo ?? null) === null;
 
 /** Why nothing can be changed now; null when it can. */
 export function whyNoChange(state: State): string | null {
@@ -294,8 +314,14 @@ export function whyNoChange(state: State): string | null {
   if (connection.is === 'connecting') return 'not connected yet, not sent';
   if (connection.is === 'offline') return 'offline, not sent';
   if (connection.is === 'denied') return 'the management token was refused, not sent';
+  return whyBusy(state);
+}
+
+/** What goes on, said to somebody who wants to begin something else; null: nothing. */
+export function whyBusy(state: State): string | null {
   const what = goingOn(state);
-  return what === null ? null : `${what} goes on; esc stops it`;
+  if (what === null) return null;
+  return isStoppable(state) ? `${what} goes on; esc stops it` : `${what} goes on, and is not stopped`;
 }
 
 /** Now, by the daemon's clock: what its timestamps are to be held against. */

@@ -5,7 +5,7 @@ import { mayAsk } from './connection.js';
 import type { Question } from './exchange.js';
 import { parseFilter } from './filter.js';
 import { listRows } from './rows.js';
-import { goingOn, saying, type State, type Step, TOKEN_ORDERS, type TokensState } from './state.js';
+import { saying, type State, type Step, TOKEN_ORDERS, type TokensState, whyBusy } from './state.js';
 import * as windows from './window.js';
 
 /** The tokens by a filter: what is known of them holds whatever their order. */
@@ -178,8 +178,8 @@ export function everyTokenAsked(state: State, collecting: 'marks' | 'inverse'): 
 
 /** Why they cannot be asked for now. */
 export function whyNotEvery(state: State): string | null {
-  const what = goingOn(state);
-  if (what !== null) return `${what} goes on; esc stops it`;
+  const busy = whyBusy(state);
+  if (busy !== null) return busy;
   if (!mayAsk(state)) return 'the management token was refused, not asked';
   const { window } = state.tokens;
   return windows.isHeardOf(window) && windows.lengthOf(window) === 0 ? 'There is no token here' : null;

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import type { Failure } from '../../../tui/state/exchange.js';
+import { stripVTControlCharacters } from 'node:util';
+import { linesOf } from '../../../tui/lines.js';
 import { Operator } from '../operator.js';
 import { DENIED, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
 
@@ -81,6 +83,64 @@ describe('a daemon that is away', () => {
     const operator = away().passes(10_000);
     operator.daemon.failing = () => null;
     expect(operator.press('ctrl+r').state.connection.is).to.equal('live');
+  });
+});
+
+describe('a daemon that hangs', () => {
+  const shown = (operator: Operator) => linesOf(operator.state).map(stripVTControlCharacters);
+  /** Questions stay without an answer from now on. */
+  function hanging(): Operator {
+    const operator = watching().passes(2_000);
+    operator.isHeld = true;
+    return operator;
+  }
+
+  it('is stale after three missed refreshes, with an age that counts up, and live again when it answers (finding A4)', () => {
+    const operator = hanging().passes(5_900);
+    expect(shown(operator)[0]).to.contain('● live');
+    operator.passes(4_000);
+    const [header = ''] = shown(operator);
+    expect(header).to.match(/▲ stale \d+s/);
+    const seconds = Number(/stale (\d+)s/.exec(header)?.[1]);
+    expect(seconds).to.be.within(8, 10);
+    expect(shown(operator.passes(5_000))[0]).to.contain(`stale ${seconds + 5}s`);
+    expect(shown(operator).at(-2)).to.match(/the daemon does not answer .*data from/);
+    operator.isHeld = false;
+    operator.hears();
+    expect(shown(operator)[0]).to.contain('● live');
+    expect(operator.says).to.equal('Back again');
+  });
+
+  it('is stale too while only what is shown is not answered (finding A4)', () => {
+    const operator = watching().passes(2_000);
+    const { daemon } = operator;
+    operator.isHeld = true;
+    for (let n = 0; n < 6; n++) {
+      operator.passes(2_000);
+      for (const of of ['status', 'projects'] as const) operator.acts(daemon.answer({ of }));
+    }
+    expect(operator.state.connection.is).to.equal('stale');
+    expect(shown(operator)[0]).to.match(/stale 1\ds/);
+  });
+
+  it('is told of in a dialog that was open before, and in one that is opened on old data (finding A4)', () => {
+    const operator = hanging().press('x').passes(10_000);
+    expect(shown(operator).join('\n')).to.match(/! The daemon does not answer: what is shown is \d+s old\./);
+    operator.press('escape', 'j', 'x');
+    expect(shown(operator).join('\n')).to.match(/! The daemon does not answer: what is shown is \d+s old\./);
+  });
+
+  it('does not answer a change: that is said while it is waited for, and its outcome is honest (finding A4)', () => {
+    const operator = hanging().press('x', 'tab', 'enter').passes(4_000);
+    expect(shown(operator).at(-2)).to.contain('a change was sent 4s ago and is not answered yet');
+    const { change } = operator.did('change')!;
+    operator.loses().acts({ on: 'refused', change, failure: { ...UNREACHABLE, message: 'no answer in time' } });
+    expect(operator.says).to.equal('no answer in time; whether it was done is not known');
+  });
+
+  it('is not stale because the operator paused, or looks at a secret (finding A4)', () => {
+    const operator = watching().press('p').passes(60_000);
+    expect(operator.state.connection.is).to.equal('live');
   });
 });
 

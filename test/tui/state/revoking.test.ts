@@ -1,5 +1,7 @@
 import { expect } from 'chai';
-import type { Effect } from '../../../tui/state/exchange.js';
+import { stripVTControlCharacters } from 'node:util';
+import { linesOf } from '../../../tui/lines.js';
+import type { Change, Effect, Outcome } from '../../../tui/state/exchange.js';
 import { cancelAt } from '../../../tui/state/dialog.js';
 import { Operator, type Beginning } from '../operator.js';
 import { at, project, REFUSED, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
@@ -110,6 +112,8 @@ describe('revoking a token', () => {
     expect(operator.says).to.equal('Revoked 2 tokens. Not done: name-0: the database does not answer');
     expect(operator.marks).to.deep.equal(['00000000-token']);
     operator.press('u');
+    expect(operator.dialog.title).to.equal('Undo: Reactivate 2 tokens in 127.0.0.1:8080');
+    operator.press('tab', 'enter');
     expect(operator.says).to.equal('Reactivated 2 tokens.');
   });
 
@@ -141,6 +145,78 @@ describe('revoking a token', () => {
     expect(operator.marks).to.have.lengthOf(3);
     operator.acts({ on: 'progress', words: 'Revoking', done: 3, of: 5 });
     expect(operator.state.progress).to.equal(null);
+  });
+});
+
+describe('an undo of many', () => {
+  /** Revoked 5 tokens, and their undo is on its way; nothing of it is answered yet. */
+  function undoing(): { operator: Operator; change: Change } {
+    const operator = watching(5).press('ctrl+a', 'x', 'tab', 'enter');
+    expect(operator.says).to.equal('Revoked 5 tokens.');
+    operator.isHeld = true;
+    operator.press('u');
+    operator.acts({ on: 'progress', words: 'Reactivating', done: 2, of: 5 });
+    return { operator, change: operator.did('change')!.change };
+  }
+  const partly = (change: Change, done: number): Outcome => ({
+    done,
+    doneIds: 'tokens' in change ? change.tokens.slice(0, done).map(({ id }) => id) : [],
+    failures: [],
+  });
+
+  it('is not stopped by escape, which says so, and by no other key but ^c (finding A3)', () => {
+    const { operator } = undoing();
+    const shown = () => linesOf(operator.state).map(stripVTControlCharacters).join('\n');
+    expect(shown()).to.contain('Reactivating').and.not.contain('esc stop');
+    operator.press('escape');
+    expect(operator.did('stop')).to.equal(undefined);
+    expect(operator.says).to.equal('The undo goes on, and is not stopped');
+    operator.press('q');
+    expect(operator.did('quit')).to.equal(undefined);
+    expect(operator.says).to.equal('The undo goes on, and is not stopped; ^c ends all the same');
+    operator.press('u');
+    expect(operator.effects.filter((effect) => effect.do === 'change')).to.have.lengthOf(2);
+    operator.hears();
+    expect(operator.daemon.tokens.every((it) => it.is_active)).to.equal(true);
+  });
+
+  it('that is over has no opposite: u revokes nothing (finding A3)', () => {
+    const { operator } = undoing();
+    operator.isHeld = false;
+    operator.hears().forgets().press('u');
+    expect(operator.says).to.equal('There is nothing to undo');
+    expect(changes(operator)).to.be.empty;
+    expect(operator.daemon.tokens.every((it) => it.is_active)).to.equal(true);
+  });
+
+  it('that was made in part goes on after a question, and never revokes what was restored (finding A3)', () => {
+    const { operator, change } = undoing();
+    operator.loses();
+    operator.acts({ on: 'changed', change, outcome: partly(change, 2) });
+    expect(operator.says).to.equal('Reactivated 2 tokens; 3 left as they were.');
+    operator.loses().forgets().press('u');
+    expect(changes(operator), 'nothing without a question').to.be.empty;
+    expect(operator.dialog.title).to.equal('Undo: Reactivate 3 tokens in 127.0.0.1:8080');
+    expect(operator.value('reason')).to.equal('undo');
+    operator.press('tab', 'enter');
+    const sent = operator.did('change')?.change;
+    expect(sent).to.have.property('what', 'reactivate');
+    operator.press('escape');
+    expect(operator.did('stop'), 'it is an undo as well').to.equal(undefined);
+  });
+
+  it('of a change that was stopped half done is asked about (finding A3)', () => {
+    const operator = watching(5).press('ctrl+a', 'x');
+    operator.isHeld = true;
+    operator.press('tab', 'enter', 'escape');
+    const { change } = operator.did('change') ?? {};
+    operator.loses();
+    operator.acts({ on: 'changed', change: change!, outcome: partly(change!, 2) });
+    operator.loses().forgets().press('u');
+    expect(changes(operator)).to.be.empty;
+    expect(operator.dialog.title).to.equal('Undo: Reactivate 2 tokens in 127.0.0.1:8080');
+    operator.press('escape').press('u');
+    expect(operator.dialog.title, 'it is still there').to.match(/^Undo/);
   });
 });
 
