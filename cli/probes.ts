@@ -38,6 +38,7 @@ async function probe({ server, fetch, timeoutMs }: Connection, path: string, eno
     const response = await fetch(new URL(path, server.url), { redirect: 'error', signal });
     return { status: response.status, body: await response.json() };
   }).catch((error: unknown) => {
+    if (error instanceof Unreachable) throw error;
     throw new Unreachable(error instanceof SyntaxError ? NOT_LLMP : connectionProblem(error), { cause: error });
   });
   // Whatever their answer, the probes of llmp are 200 or 503 and say so in words.

@@ -1,6 +1,7 @@
 /** `llmp status`: how a daemon is, on one screen. */
 import type { WireStatus } from '../daemon/api/contract.js';
 import type { ManagementClient } from '../daemon/api/client.js';
+import { NO_STATUS, NOT_SAID, statusOf } from '../daemon/api/older.js';
 import { command, flag, type Invocation } from './command.js';
 import { EXIT, failureOf } from './failure.js';
 import type { Health } from './probes.js';
@@ -88,13 +89,33 @@ const AWAY = { status: 'unreachable' as const, missing: [], degraded: [], uptime
 
 const NOTHING_KNOWN = Object.fromEntries(FACTS.map((name) => [name, null])) as unknown as Facts;
 
-const factsOf = (status: WireStatus) =>
-  Object.fromEntries(FACTS.map((name) => [name, status[name]])) as unknown as Facts;
+/** As the daemon said them; an older one does not know some of them. */
+const factsOf = (status: Partial<WireStatus>) =>
+  Object.fromEntries(FACTS.map((name) => [name, status[name] ?? null])) as unknown as Facts;
+
+/** Whether it lacks what this release knows. */
+function isOlder(facts: Facts): boolean {
+  let lacks = false;
+  const said = Object.fromEntries(FACTS.flatMap((name) => (facts[name] === null ? [] : [[name, facts[name]]])));
+  statusOf({ ...NO_STATUS, ...said }, () => (lacks = true));
+  const mayBeNull = FACTS.filter((name) => NO_STATUS[name] === null);
+  return lacks || FACTS.some((name) => facts[name] === null && !mayBeNull.includes(name));
+}
 
 const listedOr = (nothing: string, names: readonly string[]) => (names.length === 0 ? nothing : names.join(', '));
 /** Of what only an operator is told. */
-const told = <T>(fact: T | null, said: (fact: T) => string) => (fact === null ? 'unknown' : said(fact));
-const ms = (value: number | null) => (value === null ? '?' : `${Math.round(value)} ms`);
+const told = <Name extends Fact>(
+  facts: Facts,
+  name: Name,
+  said: (fact: NonNullable<WireStatus[Name]>) => string,
+): string => {
+  if (facts[name] === null) return 'unknown';
+  const whole = statusOf({ ...NO_STATUS, [name]: facts[name] })[name];
+  return said(whole as NonNullable<WireStatus[Name]>);
+};
+const number = (value: number) => (Number.isNaN(value) ? NOT_SAID : String(value));
+const perSecond = (value: number) => (Number.isNaN(value) ? NOT_SAID : value.toFixed(1));
+const ms = (value: number | null) => (value === null || Number.isNaN(value) ? '?' : `${Math.round(value)} ms`);
 
 const statusView: View<Status> = {
   idOf: ({ server }) => server,
@@ -110,34 +131,44 @@ const statusView: View<Status> = {
       Object.entries(checks)
         .map(([name, result]) => `${name} ${result}`)
         .join(', '),
-    version: ({ version }) => told(version, (it) => it),
-    projects: ({ projects }) => told(projects, ({ all, active }) => `${all}, of which ${active} active`),
-    tokens: ({ tokens }, look) =>
-      told(tokens, (counts) => TOKEN_STATES.map((state) => `${counts[state]} ${stateShown(state, look)}`).join(', ')),
-    database: ({ database }) =>
-      told(database, ({ driver, schema, pending_migrations: pending }) => {
+    version: (it) => {
+      const release = it.version ?? 'unknown';
+      const isKnown = FACTS.some((name) => it[name] !== null);
+      return isKnown && isOlder(it)
+        ? `${release}, older than this program: ${NOT_SAID} and unknown are what it does not say`
+        : release;
+    },
+    projects: (it) => told(it, 'projects', ({ all, active }) => `${number(all)}, of which ${number(active)} active`),
+    tokens: (it, look) =>
+      told(it, 'tokens', (counts) =>
+        TOKEN_STATES.map((state) => `${number(counts[state])} ${stateShown(state, look)}`).join(', '),
+      ),
+    database: (it) =>
+      told(it, 'database', ({ driver, schema, pending_migrations: pending }) => {
         const waiting = pending.length === 0 ? '' : `, ${pending.length} migrations pending`;
         return `${driver}, schema ${schema ?? 'none'}${waiting}`;
       }),
-    event_bus: ({ event_bus }) =>
-      told(event_bus, ({ kind, buffered, published, dropped, lag }) =>
+    event_bus: (it) =>
+      told(it, 'event_bus', ({ kind, buffered, published, dropped, lag }) =>
         kind === 'off'
           ? 'off'
-          : `${kind}, ${published} published, ${buffered} waiting, ${dropped} dropped, lag ${lag ?? 'unknown'}`,
+          : `${kind}, ${number(published)} published, ${number(buffered)} waiting, ${number(dropped)} dropped, lag ${lag ?? 'unknown'}`,
       ),
-    audit: ({ audit }) =>
-      told(audit, ({ status, records, failures }) => `${status}, ${records} records, ${failures} failures`),
-    requests: ({ requests }) =>
-      told(requests, ({ in_flight: inFlight, per_second: rate, errors_per_second: errors }) => {
-        return `${rate.toFixed(1)}/s, errors ${errors.toFixed(1)}/s, ${inFlight} in flight`;
+    audit: (it) =>
+      told(it, 'audit', ({ status, records, failures }) => {
+        return `${status}, ${number(records)} records, ${number(failures)} failures`;
       }),
-    cache: ({ cache }) =>
-      told(cache, ({ backend, hit_ratio: ratio }) => {
-        const share = ratio === null ? 'no requests' : `${Math.round(ratio * 100)} % hits`;
+    requests: (it) =>
+      told(it, 'requests', ({ in_flight: inFlight, per_second: rate, errors_per_second: errors }) => {
+        return `${perSecond(rate)}/s, errors ${perSecond(errors)}/s, ${number(inFlight)} in flight`;
+      }),
+    cache: (it) =>
+      told(it, 'cache', ({ backend, hit_ratio: ratio }) => {
+        const share = ratio === null ? 'no requests' : `${number(Math.round(ratio * 100))} % hits`;
         return backend === 'off' ? 'off' : `${backend}, ${share}`;
       }),
-    upstream: ({ upstream }) =>
-      told(upstream, ({ p50_ms: p50, p95_ms: p95 }) =>
+    upstream: (it) =>
+      told(it, 'upstream', ({ p50_ms: p50, p95_ms: p95 }) =>
         p50 === null ? 'no requests in the last minute' : `half within ${ms(p50)}, 95 % within ${ms(p95)}`,
       ),
   },

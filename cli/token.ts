@@ -15,7 +15,7 @@ import { whois } from './token-whois.js';
 
 // A page of the API: more than anybody looks at.
 const WATCHED = 1_000;
-const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'];
+const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name', 'live'];
 const sortOrder = oneOf(...SORT_FIELDS.flatMap((field) => [field, `-${field}`]));
 
 const list = command({

@@ -46,7 +46,8 @@ describe('the client of the management API, told to give up', () => {
   }
 
   async function readAll(stream: AsyncIterable<unknown>): Promise<'ended'> {
-    for await (const item of stream) void item;
+    const items = stream[Symbol.asyncIterator]();
+    while ((await items.next()).done !== true);
     return 'ended';
   }
 

@@ -80,13 +80,21 @@ const FILTERS: Record<string, TokenFilter> = {
   },
 };
 
-type Order = TokenSort & { sortedBy: (token: Token) => string | number };
+type Order = TokenSort & { sortedBy: (token: Token, row: TokenRow) => string | number };
+
+/** Live ones by their expiry, then the others, in the opposite order. */
+const LIVE_FIRST = (token: Token, { projectIsActive }: TokenRow) =>
+  stateOf(token, projectIsActive, NOW_MS) === 'active'
+    ? token.expiresAtMs
+    : Number.MAX_SAFE_INTEGER - token.expiresAtMs;
 
 const NEWEST_FIRST: Order = { field: 'createdAt', descending: true, sortedBy: (token) => token.createdAtMs };
 const ORDERS: Order[] = [
   NEWEST_FIRST,
   { field: 'lastUsedAt', descending: false, sortedBy: (token) => token.lastUsedAtMs ?? 0 },
   { field: 'name', descending: false, sortedBy: (token) => token.name! },
+  { field: 'live', descending: false, sortedBy: LIVE_FIRST },
+  { field: 'live', descending: true, sortedBy: LIVE_FIRST },
 ];
 
 // The search takes other ways for few and for many, and must find the same on all of them.
@@ -193,7 +201,12 @@ const msOf = (moment: Moment) => ('atMs' in moment ? moment.atMs : NOW_MS + mome
 
 function by({ descending, sortedBy }: Order): (a: TokenRow, b: TokenRow) => number {
   const sign = descending ? -1 : 1;
-  return ({ token: a }, { token: b }) => sign * (compare(sortedBy(a), sortedBy(b)) || compare(a.id, b.id));
+  return (one, other) => {
+    const [a, b] = [one.token, other.token];
+    const [first, second] = [sortedBy(a, one), sortedBy(b, other)];
+    const isDead = sortedBy === LIVE_FIRST && Number(first) > NOW_MS * 2;
+    return sign * (compare(first, second) || compare(a.id, b.id) * (isDead ? -1 : 1));
+  };
 }
 
 const compare = (a: string | number, b: string | number) => (a < b ? -1 : a > b ? 1 : 0);

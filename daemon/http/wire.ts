@@ -122,6 +122,7 @@ const SORT_FIELDS: Record<string, TokenSortField> = {
   last_used_at: 'lastUsedAt',
   request_count: 'requestCount',
   name: 'name',
+  live: 'live',
 };
 
 /** @param written such as `-created_at`. */

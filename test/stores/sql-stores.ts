@@ -16,6 +16,7 @@ import {
   type TokenSort,
   type UsageRow,
 } from '../../daemon/core/ports.js';
+import type { TokenState } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
 import type { Database } from '../../daemon/store/sql/database.js';
@@ -262,6 +263,30 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await all({}, { field: 'name', descending: false })).to.deep.equal([...names].sort());
       expect(await all({}, { field: 'lastUsedAt', descending: true })).to.have.members(names);
     });
+
+    for (const limit of [1, 2, 3, 100]) {
+      it(`begins in the order live with the live ones that expire next, by pages of ${limit} (finding A10)`, async () => {
+        const { id } = await aProject();
+        const mixed = [
+          { name: 'dead for years', expiresAtMs: NOW - 10_000 * HOUR },
+          { name: 'revoked', expiresAtMs: NOW + 3 * HOUR, isActive: false },
+          { name: 'dies later', expiresAtMs: NOW + 9 * HOUR },
+          { name: 'used up', expiresAtMs: NOW + 2 * HOUR, maxRequests: 5 },
+          { name: 'dies next', expiresAtMs: NOW + HOUR },
+          { name: 'dead since yesterday', expiresAtMs: NOW - 24 * HOUR },
+        ];
+        for (const token of mixed) await aToken({ maxRequests: 0, ...token }, id);
+        const useUp = 'UPDATE tokens SET request_count = 5 WHERE project_id = $id AND max_requests = 5';
+        await database.transact((tx) => tx.execute(useUp, { id }));
+        const order = ['dies next', 'dies later', 'revoked', 'used up', 'dead since yesterday', 'dead for years'];
+        const projects = only(id);
+        expect(await all({ projects }, { field: 'live', descending: false }, limit)).to.deep.equal(order);
+        expect(await all({ projects }, { field: 'live', descending: true }, limit)).to.deep.equal([...order].reverse());
+        const states = only<TokenState>('active', 'revoked', 'expired');
+        const narrowed = order.filter((name) => name !== 'used up');
+        expect(await all({ projects, states }, { field: 'live', descending: false }, limit)).to.deep.equal(narrowed);
+      });
+    }
 
     it('is narrowed by state, expiry, use and text', async () => {
       expect(await all({ states: only('expired') })).to.deep.equal(['alpha']);

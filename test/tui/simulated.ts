@@ -177,7 +177,7 @@ export class SimulatedDaemon {
       case 'audit':
         return this.#audit(question.query);
       case 'tokenAudit':
-        return this.#audit({ token_id: question.id });
+        return this.#historyOf(question.id);
       case 'cache':
         return this.cache;
       case 'purgeable':
@@ -185,6 +185,12 @@ export class SimulatedDaemon {
       case 'contexts':
         return this.contexts;
     }
+  }
+
+  #historyOf(id: string): AnswerOf<'tokenAudit'> {
+    const of = this.records.filter(({ token_id: tokenId }) => tokenId === id).reverse();
+    const isUse = ({ action }: WireAuditRecord) => action === 'token.use';
+    return { changes: of.filter((it) => !isUse(it)), lastUse: of.find(isUse) ?? null, isCut: false };
   }
 
   #found({ project_id: ids, state, q, words, sort = '-created_at' }: TokenQuery): WireToken[] {
@@ -201,10 +207,15 @@ export class SimulatedDaemon {
       isIn(state, it.state) &&
       wanted.every((word) => (word.startsWith('!') ? !holds(it, word.slice(1)) : holds(it, word)));
     const isReverse = sort.startsWith('-');
-    const field = sort.replace('-', '') as 'expires_at' | 'created_at' | 'last_used_at' | 'request_count' | 'name';
+    const field = sort.replace('-', '') as
+      'expires_at' | 'created_at' | 'last_used_at' | 'request_count' | 'name' | 'live';
     const byKey = (one: WireToken, other: WireToken) => {
-      const [a, b] = [one[field] ?? '', other[field] ?? ''];
-      return a < b ? -1 : a > b ? 1 : one.id < other.id ? -1 : 1;
+      const isDead = field === 'live' && one.state !== 'active' && other.state !== 'active';
+      if (field === 'live' && (one.state === 'active') !== (other.state === 'active'))
+        return one.state === 'active' ? -1 : 1;
+      const by = field === 'live' ? 'expires_at' : field;
+      const [a, b] = [one[by] ?? '', other[by] ?? ''];
+      return (a < b ? -1 : a > b ? 1 : one.id < other.id ? -1 : 1) * (isDead ? -1 : 1);
     };
     const found = this.tokens.filter(fits).sort(byKey);
     return isReverse ? found.reverse() : found;

@@ -1,7 +1,7 @@
 /** The last line: the keys that matter most here, from the table of keys. */
 import { type Binding, keyShown, labelOf } from '../keys/binding.js';
 import { bindingsOn, spotOf } from '../keys/press.js';
-import { fitted, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { fitted, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 
 export function footer(state: State): Strip {
@@ -9,13 +9,25 @@ export function footer(state: State): Strip {
   const shown = bindingsOn(spotOf(state))
     .filter(({ footer: place }) => place !== undefined)
     .sort((one, other) => (one.footer ?? 0) - (other.footer ?? 0));
-  let line: Strip = [];
-  for (const binding of shown) {
-    const next = strip(line, line.length === 0 ? ' ' : '  ', entry(state, binding));
-    if (widthOf(next) > columns) break;
-    line = next;
-  }
-  return fitted(line, columns);
+  const entries = shown.map((binding) => ({ ...entryOf(state, binding), isKept: binding.isKept ?? false }));
+  let room = columns - entries.filter(({ isKept }) => isKept).reduce((sum, { width }) => sum + width, 0);
+  let isFull = false;
+  // The most important ones that fit, in their order; those that are always there have their room.
+  const fitting = entries.filter(({ width, isKept }) => {
+    if (isKept) return true;
+    isFull ||= width > room;
+    if (!isFull) room -= width;
+    return !isFull;
+  });
+  const lines = fitting.map(({ line }) => line);
+  return fitted(strip(' ', joined(lines, GAP)), columns);
+}
+
+const GAP = '  ';
+
+function entryOf(state: State, binding: Binding) {
+  const line = entry(state, binding);
+  return { line, width: widthOf(line) + GAP.length };
 }
 
 /** One that cannot act now is there all the same, so that nothing jumps, but faint. */

@@ -1,4 +1,5 @@
 /** The line above the footer: what is typed, what goes on, what happened, what is wrong; and at its right how much traffic there is. */
+import { NOT_SAID } from '../../daemon/api/older.js';
 import { keyShown } from '../keys/binding.js';
 import { BINDINGS } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
@@ -21,7 +22,7 @@ export function messageLine(state: State): Strip {
 function said(state: State): Strip {
   if (state.progress) return progress(state.progress, isStoppable(state));
   if (state.message) return strip(text(state.message.words, TONES[state.message.tone]), undo(state, ' '));
-  return awaited(state) ?? banner(state) ?? (state.undo ? undo(state, '') : skew(state));
+  return awaited(state) ?? banner(state) ?? (state.undo ? undo(state, '') : (older(state) ?? skew(state)));
 }
 
 /** A change is answered at once. Where it is not, nobody knows yet whether it was made. */
@@ -46,7 +47,7 @@ function banner({ connection, nowMs, place, size: { columns } }: State): Strip |
       return told(text(`! ${why}`, 'bad'), `${again}${age}`, columns);
     case 'stale':
       if (failure === null) return told(text('! the daemon does not answer', 'warning'), age, columns);
-      return told(text(`! the daemon refuses: ${failure?.status ?? ''} ${why}`, 'warning'), `${again}${age}`, columns);
+      return told(text(`! the daemon refuses: ${failure.status ?? ''} ${why}`, 'warning'), `${again}${age}`, columns);
     case 'denied':
       return strip(text('! the management token was refused', 'bad'), ` · ${keyOf('refresh')} asks again${age}`);
     case 'connecting':
@@ -59,6 +60,14 @@ function banner({ connection, nowMs, place, size: { columns } }: State): Strip |
 /** Where it is narrow the reason is cut, not what is known of the time. */
 const told = (why: Piece, times: string, columns: number): Strip =>
   strip(cut([why], Math.max(24, columns - 2 - text(times).width)), times);
+
+/** It is older than this program, which shows `—` for what it does not say. */
+function older({ lacking, overview: { status } }: State): Strip | null {
+  if (lacking.length === 0) return null;
+  const release =
+    status && status.version !== NOT_SAID ? `is llmp ${status.version}, an older release` : 'is of an older release';
+  return strip(text(`! the daemon ${release}: what it does not say is —`, 'warning'));
+}
 
 function skew({ connection: { skewMs } }: State): Strip {
   if (skewMs === null || Math.abs(skewMs) < SKEW_TOLD_MS) return [];

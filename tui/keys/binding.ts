@@ -16,8 +16,12 @@ export interface Binding {
   meaning: string;
   /** Its place in the footer, the smallest first; where it is narrow the largest go. None: only help tells of it. */
   footer?: number;
+  /** The footer shows it however narrow it is. */
+  isKept?: boolean;
   /** Why it cannot act now; null when it can. */
   unless?(state: State): string | null;
+  /** It closes what has the keys. */
+  isWayOut?: boolean;
   run(state: State): Step;
 }
 

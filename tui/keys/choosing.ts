@@ -87,7 +87,7 @@ export const CHOICE_BINDINGS: readonly Binding[] = [
   { keys: ['ctrl+u'], on: ['help', 'contexts'], label: 'page up', meaning: 'a page up', run: selectedBy(-PAGE) },
   { keys: ['g', 'home'], on: ['help', 'contexts'], label: 'first', meaning: 'to the first', run: selectedBy(-FAR) },
   { keys: ['G', 'end'], on: ['help', 'contexts'], label: 'last', meaning: 'to the last', run: selectedBy(FAR) },
-  { keys: ['escape', 'ctrl+c'], on: CHOICES, label: 'back', meaning: 'back', footer: 3, run: close },
-  { keys: ['q', '?', 'h', 'left'], on: ['help'], label: 'back', meaning: 'back', run: close },
-  { keys: ['q', 'c', 'h', 'left'], on: ['contexts'], label: 'back', meaning: 'back', run: close },
+  { keys: ['escape', 'ctrl+c'], on: CHOICES, label: 'back', meaning: 'back', footer: 3, isWayOut: true, run: close },
+  { keys: ['q', '?', 'h', 'left'], on: ['help'], label: 'back', meaning: 'back', isWayOut: true, run: close },
+  { keys: ['q', 'c', 'h', 'left'], on: ['contexts'], label: 'back', meaning: 'back', isWayOut: true, run: close },
 ];

@@ -1,5 +1,5 @@
 /** The keys of what lies above the screens. */
-import { actionAt, cancelAt, focusBy, onward } from '../state/dialog.js';
+import { actionAt, cancelAt, focusBy, onward, scrolledBy } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import { lineOf } from '../state/line.js';
@@ -25,6 +25,15 @@ const on =
     return top?.kind === kind ? act(state, top as Extract<Layer, { kind: K }>) : [state];
   };
 
+/** Lines at a time. */
+const SCROLLED = 2;
+
+/** Whether the dialog cannot be scrolled further. */
+function isScrolledTo(state: State, by: number): boolean {
+  const top = layer(state);
+  return top?.kind !== 'dialog' || scrolledBy(top, by) === top;
+}
+
 const ofDialogs: readonly Binding[] = [
   {
     keys: ['tab', 'down'],
@@ -40,6 +49,22 @@ const ofDialogs: readonly Binding[] = [
     label: 'before',
     meaning: 'to the field or button before',
     run: on('dialog', (state, top) => [withLayer(state, focusBy(top, -1))]),
+  },
+  {
+    keys: ['pagedown'],
+    on: ['dialog'],
+    label: 'scroll',
+    meaning: 'further down in its text, where there is no room for all of it',
+    unless: (state) => (isScrolledTo(state, 1) ? 'Its text ends here' : null),
+    run: on('dialog', (state, top) => [withLayer(state, scrolledBy(top, SCROLLED))]),
+  },
+  {
+    keys: ['pageup'],
+    on: ['dialog'],
+    label: 'scroll back',
+    meaning: 'further up in its text',
+    unless: (state) => (isScrolledTo(state, -1) ? 'Its text begins here' : null),
+    run: on('dialog', (state, top) => [withLayer(state, scrolledBy(top, -SCROLLED))]),
   },
   {
     keys: ['enter'],
@@ -58,6 +83,7 @@ const ofDialogs: readonly Binding[] = [
     label: 'cancel',
     meaning: 'change nothing',
     footer: 3,
+    isKept: true,
     run: on('dialog', cancelled),
   },
 ];
@@ -99,6 +125,7 @@ const ofReveal: readonly Binding[] = [
     label: 'I have stored it',
     meaning: 'close it; the secret is never shown again',
     footer: 4,
+    isKept: true,
     run: on('reveal', stored),
   },
   {

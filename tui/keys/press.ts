@@ -4,7 +4,7 @@ import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import { edited, inserted, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
-import { layer, type Layer, type State, type Step, view, withLayer } from '../state/state.js';
+import { type ContextChoice, layer, type Layer, type State, type Step, view, withLayer } from '../state/state.js';
 import type { Binding, Spot } from './binding.js';
 import { act, CHOICE_BINDINGS } from './choosing.js';
 import { LAYER_BINDINGS } from './layers.js';
@@ -43,12 +43,19 @@ function pressedThere(state: State, pressed: string): Step | undefined {
   // Letters belong to the line that is being typed.
   const isTyped = top !== undefined && isText(pressed) && takesLetters(top);
   const binding = isTyped ? undefined : bindingsOn(spotOf(state)).find(({ keys }) => keys.includes(pressed));
+  // Who types faster than the list is read means what will be in it.
+  if (binding && top?.kind === 'contexts' && top.all === null && !binding.isWayOut) return kept(state, top, pressed);
   if (binding) return act(state, binding);
   if (!top) return undefined;
   if (top.kind !== 'dialog') return withLine(state, top, (line) => edited(line, pressed));
   const next = typed(top, pressed);
   return next && forms.changed(state, next);
 }
+
+const MOST_EARLY = 32;
+const kept = (state: State, top: ContextChoice, pressed: string): Step => [
+  withLayer(state, { ...top, early: [...top.early, pressed].slice(0, MOST_EARLY) }),
+];
 
 const isText = (pressed: string) => pressed === 'space' || [...new Intl.Segmenter().segment(pressed)].length === 1;
 

@@ -87,6 +87,12 @@ function idsMeant(state: State): readonly string[] {
   const shown = view(state);
   return shown.screen === 'token' ? [shown.id] : tokensMeant(state).map(({ id }) => id);
 }
+/** The project of the token that is looked at, or that the cursor is on. */
+function projectMeant(state: State): string | undefined {
+  const { screen } = view(state);
+  if (screen === 'token') return state.token?.token?.project_id;
+  return screen === 'tokens' ? tokens.underCursor(state)?.project_id : undefined;
+}
 const noTokenUnderCursor = (state: State) => (tokens.underCursor(state) ? null : noRow(state));
 const noRow = ({ tokens: { window } }: State) =>
   windows.isHeardOf(window) && windows.lengthOf(window) === 0 ? 'There is no token here' : 'It is not read yet';
@@ -142,7 +148,7 @@ const ofTokens: readonly Binding[] = [
     meaning: 'issue a new token',
     footer: 4,
     unless: whyNoChange,
-    run: (state) => forms.newToken(state, view(state).screen === 'token' ? state.token?.token?.project_id : undefined),
+    run: (state) => forms.newToken(state, projectMeant(state)),
   },
   {
     keys: ['space'],
@@ -234,6 +240,14 @@ const ofProjects: readonly Binding[] = [
     run: forms.newProject,
   },
   {
+    keys: ['N'],
+    on: ['projects'],
+    label: 'new token',
+    meaning: 'issue a new token of this project',
+    unless: first(whyNoChange, noProject),
+    run: onProject((state, { id }) => forms.newToken(state, id)),
+  },
+  {
     keys: ['a'],
     on: ['projects'],
     label: 'activate',
@@ -320,12 +334,15 @@ const ofFeeds: readonly Binding[] = [
 
 function toggled(state: State): Step {
   const { screen } = view(state);
-  if (screen === 'audit') return [{ ...state, audit: { ...state.audit, isOpen: !state.audit.isOpen } }];
-  return [{ ...state, events: { ...state.events, isOpen: !state.events.isOpen } }];
+  if (screen === 'audit') return [{ ...state, audit: feeds.toggled(state.audit) }];
+  return [{ ...state, events: feeds.toggled(state.events) }];
 }
 
-function itemUnderCursor(state: State) {
-  return view(state).screen === 'audit' ? feeds.underCursor(state.audit) : feeds.underCursor(state.events);
+/** The one that is looked at closely, or else the one under the cursor. */
+function itemUnderCursor({ audit, events, ...state }: State) {
+  return view({ audit, events, ...state }).screen === 'audit'
+    ? (audit.opened ?? feeds.underCursor(audit))
+    : (events.opened ?? feeds.underCursor(events));
 }
 function nothingHere(state: State): string | null {
   return itemUnderCursor(state) ? null : 'There is nothing here';
@@ -421,6 +438,7 @@ const everywhere: readonly Binding[] = [
     label: 'help',
     meaning: 'the keys that mean something here',
     footer: 9,
+    isKept: true,
     run: step((state) => navigation.above(state, { kind: 'help', selected: 0 })),
   },
   {
@@ -436,7 +454,7 @@ const everywhere: readonly Binding[] = [
     label: 'contexts',
     meaning: 'go to another daemon',
     run: (state) => [
-      navigation.above(state, { kind: 'contexts', all: null, selected: 0, failure: null }),
+      navigation.above(state, { kind: 'contexts', all: null, early: [], selected: 0, failure: null }),
       { do: 'ask', question: { of: 'contexts' } },
     ],
   },
@@ -482,6 +500,7 @@ const everywhere: readonly Binding[] = [
     labelNow: (state) => (isDeeper(state) ? 'back' : 'quit'),
     meaning: 'back, and from the first screen out',
     footer: 10,
+    isKept: true,
     run: (state) => cameFrom(state) ?? quit(state),
   },
   {
@@ -500,7 +519,7 @@ function paused(state: State): Step {
 
 function isOpen(state: State): boolean {
   const { screen } = view(state);
-  return (screen === 'audit' && state.audit.isOpen) || (screen === 'events' && state.events.isOpen);
+  return (screen === 'audit' ? state.audit.opened : screen === 'events' ? state.events.opened : null) !== null;
 }
 const isDeeper = (state: State) => isOpen(state) || state.views.length > 1;
 

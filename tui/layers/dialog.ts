@@ -2,10 +2,11 @@
 import { aligned } from '../parts/columns.js';
 import { edited } from '../parts/editing.js';
 import { exact, span } from '../parts/figures.js';
+import type { Area } from '../parts/list.js';
 import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { wrapped } from '../parts/wrapped.js';
 import { staleSince } from '../state/connection.js';
-import { actionAt, cancelAt, shownFields } from '../state/dialog.js';
+import { actionAt, cancelAt, choicesFound, shownFields } from '../state/dialog.js';
 import { warningOf } from '../state/forms.js';
 import type { Dialog, DialogItem, Field, State } from '../state/state.js';
 import type { Panel } from './panel.js';
@@ -14,18 +15,33 @@ import type { Panel } from './panel.js';
 const COLUMNS = 66;
 const FIELD_COLUMNS = 40;
 
-export function dialogPanel(state: State, dialog: Dialog, columns: number): Panel {
+export function dialogPanel(state: State, dialog: Dialog, { columns, rows }: Area): Panel {
   const room = Math.min(columns - 4, Math.max(COLUMNS, ...dialog.items.map(widthOfItem), widthOfFields(dialog)));
-  const parts = [
-    itemLines(dialog, room),
-    noteLines([...staleNotes(state), ...dialog.notes], room),
-    fieldLines(dialog, room),
-    saidLines(state, dialog, room),
-    [buttons(dialog, room)],
-  ];
-  const lines = parts.filter((part) => part.length > 0).flatMap((part, at) => (at === 0 ? part : [[], ...part]));
-  return { title: strip(text(dialog.title, 'title')), lines, columns: room };
+  const title = strip(text(dialog.title, 'title'));
+  const fields = fieldLines(dialog, room);
+  const above = [itemLines(dialog, room), noteLines([...staleNotes(state), ...dialog.notes], room)];
+  const [problem, last] = [problemLines(dialog, room), buttons(dialog, room)];
+  const below = [...saidLines(state, dialog), ...problem];
+  const whole = apart([...above, fields, below, [last]]);
+  const inside = rows - EDGES;
+  if (whole.length <= inside) return { title, lines: whole, columns: room };
+  // Where it is low, what is wrong and the buttons stay, and the rest scrolls: to the field that is filled in.
+  const fixed = [...problem.slice(0, Math.max(0, inside - 2)), last];
+  const before = above.flat();
+  const body = [...before, ...fields, ...saidLines(state, dialog)];
+  const shown = Math.max(1, inside - fixed.length);
+  const at = dialog.focus < fields.length ? before.length + dialog.focus : dialog.scrolled;
+  const top = Math.max(0, Math.min(body.length - shown, dialog.focus < fields.length ? at - shown + 1 : at));
+  const scroll = { top, shown, of: body.length, rows: shown };
+  return { title, lines: [...body.slice(top, top + shown), ...fixed], columns: room, scroll };
 }
+
+/** The frame's own lines. */
+const EDGES = 2;
+
+/** With an empty line between parts. */
+const apart = (parts: readonly (readonly Strip[])[]): Strip[] =>
+  parts.filter((part) => part.length > 0).flatMap((part, at) => (at === 0 ? part : [[], ...part]));
 
 /** With their hints. */
 function widthOfFields(dialog: Dialog): number {
@@ -86,14 +102,20 @@ function fieldLine(field: Field, hasFocus: boolean, label: number, room: number)
   return cut(strip(head, value, fits && hint), room);
 }
 
-function choice({ choices = [], line }: Field, hasFocus: boolean, room: number): Strip {
+function choice(field: Field, hasFocus: boolean, room: number): Strip {
+  const { choices = [], line, sought = '' } = field;
   const chosen = choices.find(({ value }) => value === line.text)?.label ?? '';
-  const label = cut(strip(text(chosen, hasFocus ? 'selected' : 'plain')), room - 4);
-  const others = choices.length > 1;
+  const found = choicesFound(field);
+  const others = found.length > 1;
+  const at = found.findIndex(({ value }) => value === line.text) + 1;
+  // What was typed, and how many it leaves.
+  const search = sought === '' ? [] : strip(text(`  “${sought}” `, 'found'), text(`${at}/${found.length}`, 'faint'));
+  const label = cut(strip(text(chosen, hasFocus ? 'selected' : 'plain')), Math.max(8, room - 4 - widthOf(search)));
   return strip(
     text(others ? '← ' : '  ', hasFocus ? 'key' : 'faint'),
     label,
     text(others ? ' →' : '', hasFocus ? 'key' : 'faint'),
+    search,
   );
 }
 
@@ -103,14 +125,16 @@ function input({ line, width = FIELD_COLUMNS, isSecret = false }: Field, hasFocu
   return strip(text('[ ', hasFocus ? 'key' : 'faint'), typed, text(' ]', hasFocus ? 'key' : 'faint'));
 }
 
-function saidLines(state: State, dialog: Dialog, room: number): Strip[] {
+function saidLines(state: State, dialog: Dialog): Strip[] {
   const warning = warningOf(dialog);
   return [
     ...(dialog.purpose.for === 'purge' ? [preview(state)] : []),
     ...(warning === null ? [] : [strip(text(`! ${warning}`, 'warning'))]),
-    ...(dialog.problem === null ? [] : wrapped(`! ${dialog.problem}`, room).map((line) => strip(text(line, 'bad')))),
   ];
 }
+
+const problemLines = ({ problem }: Dialog, room: number): Strip[] =>
+  problem === null ? [] : wrapped(`! ${problem}`, room).map((line) => strip(text(line, 'bad')));
 
 /** How many answers the purge that is filled in would remove. */
 function preview({ cache: { preview: it } }: State): Strip {

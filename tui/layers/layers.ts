@@ -17,9 +17,9 @@ export function withLayers(state: State, below: Strip[], area: Area): Strip[] {
     case 'prompt':
       return withCompletions(state, top, below, area);
     case 'dialog':
-      return above(below, dialogPanel(state, top, area.columns), area);
+      return above(below, dialogPanel(state, top, area), area);
     case 'reveal':
-      return above(below, revealPanel(state, top, area.columns), area);
+      return above(below, revealPanel(state, top, area), area);
     case 'palette':
       return above(below, palettePanel(state, top, area), area);
     case 'help':

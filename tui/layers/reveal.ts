@@ -4,6 +4,7 @@ import { keyShown } from '../keys/binding.js';
 import { bindingsOn } from '../keys/press.js';
 import { edited } from '../parts/editing.js';
 import { count } from '../parts/figures.js';
+import type { Area } from '../parts/list.js';
 import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import { daemonNow, type Reveal, type State } from '../state/state.js';
@@ -13,17 +14,41 @@ import type { Panel } from './panel.js';
 const COLUMNS = 66;
 const PREFIX = 'sk-wt-';
 
-export function revealPanel(state: State, reveal: Reveal, columns: number): Panel {
-  const room = Math.min(COLUMNS, columns - 4);
-  const lines = [
-    about(state, reveal),
-    [],
-    ...secretLines(reveal, room - 2).map((line) => strip('  ', text(line, 'strong'))),
-    [],
+export function revealPanel(state: State, reveal: Reveal, area: Area): Panel {
+  const room = Math.min(COLUMNS, area.columns - 4);
+  const secret = secretLines(reveal, room - 2).map((line) => strip('  ', text(line, 'strong')));
+  // Beside the secret and the last key; of what went wrong at least the beginning.
+  const left = Math.max(1, area.rows - EDGES - secret.length - 1);
+  // The highest rank goes first, where it is low.
+  const parts = [
+    { rank: 4, lines: [about(state, reveal)] },
+    { rank: 0, lines: secret },
     ...(reveal.path === null ? keys(state, room) : writing(reveal.path, room)),
-    ...saidLines(reveal, room),
-  ];
+    { rank: 1, lines: saidLines(reveal, room).slice(0, left) },
+  ].filter(({ lines }) => lines.length > 0);
+  const lines = fitting(parts, area.rows - EDGES);
   return { title: strip(text('Token created · shown once', 'title')), lines, columns: room, role: 'warning' };
+}
+
+interface Part {
+  rank: number;
+  lines: readonly Strip[];
+}
+
+/** The frame's own lines. */
+const EDGES = 2;
+
+/** With empty lines between them; without where there is no room; and without those of the highest rank where there is still none. */
+function fitting(parts: readonly Part[], rows: number): Strip[] {
+  const apart = parts.flatMap(({ lines }, at) => (at === 0 ? lines : [[], ...lines]));
+  if (apart.length <= rows) return [...apart];
+  let left = parts;
+  while (left.length > 1 && left.reduce((sum, { lines }) => sum + lines.length, 0) > rows) {
+    const highest = Math.max(...left.map(({ rank }) => rank));
+    if (highest === 0) break;
+    left = left.filter(({ rank }) => rank !== highest);
+  }
+  return left.flatMap(({ lines }) => lines);
 }
 
 function about(state: State, { token }: Reveal): Strip {
@@ -41,30 +66,29 @@ function secretLines({ secret, isShown }: Reveal, columns: number): string[] {
 }
 
 /** What can be done with it; the last one ends it, so it stands apart. */
-function keys({ look }: State, room: number): Strip[] {
+function keys({ look }: State, room: number): Part[] {
   const told = bindingsOn('reveal').filter(({ footer }) => footer !== undefined);
   const all = told.map((binding): Strip => {
     const [key = ''] = binding.keys;
     return strip(text(keyShown(key, look.ascii), 'key'), ` ${binding.label}`);
   });
   const last = all.at(-1) ?? [];
-  return [strip('  ', joined(all.slice(0, -1), '   ')), [], strip(' '.repeat(Math.max(0, room - widthOf(last))), last)];
+  return [
+    { rank: 2, lines: [strip('  ', joined(all.slice(0, -1), '   '))] },
+    { rank: 0, lines: [strip(' '.repeat(Math.max(0, room - widthOf(last))), last)] },
+  ];
 }
 
-const writing = (path: NonNullable<Reveal['path']>, room: number): Strip[] => [
-  strip('  Write to: ', text('[ ', 'key'), edited(path, Math.max(8, room - 18), { hasFocus: true }), text(' ]', 'key')),
-  [],
-  strip(
-    '  ',
-    text('a new file that only you can read; ', 'faint'),
-    text('enter', 'key'),
-    ' writes, ',
-    text('esc', 'key'),
-    ' goes back',
-  ),
-];
+function writing(path: NonNullable<Reveal['path']>, room: number): Part[] {
+  const field = edited(path, Math.max(8, room - 18), { hasFocus: true });
+  const keysOfIt = strip(text('enter', 'key'), ' writes, ', text('esc', 'key'), ' goes back');
+  return [
+    { rank: 0, lines: [strip('  Write to: ', text('[ ', 'key'), field, text(' ]', 'key'))] },
+    { rank: 2, lines: [strip('  ', text('a new file that only you can read; ', 'faint'), keysOfIt)] },
+  ];
+}
 
 function saidLines({ said, problem }: Reveal, room: number): Strip[] {
-  if (problem !== null) return [[], ...wrapped(`! ${problem}`, room - 2).map((line) => strip('  ', text(line, 'bad')))];
-  return said === null ? [] : [[], ...wrapped(said, room - 2).map((line) => strip('  ', text(line, 'good')))];
+  if (problem !== null) return wrapped(`! ${problem}`, room - 2).map((line) => strip('  ', text(line, 'bad')));
+  return said === null ? [] : wrapped(said, room - 2).map((line) => strip('  ', text(line, 'good')));
 }

@@ -7,14 +7,16 @@ const LEVELS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /** @param share from 0 to 1; anything above nothing is seen. */
 export function bar(share: number, columns: number, role: Role, rest = '░'): Strip {
-  const eighths = Math.round(Math.max(0, Math.min(1, share)) * columns * 8);
+  const eighths = Math.round(Math.max(0, Math.min(1, share || 0)) * columns * 8);
   const filled = share > 0 ? Math.max(1, eighths) : 0;
   const words = '█'.repeat(Math.floor(filled / 8)) + (EIGHTHS[filled % 8] ?? '');
   return strip(text(words, role), text(rest.repeat(Math.max(0, columns - words.length)), 'faint'));
 }
 
 /** A column for each value, the first at the left, as high as the highest of them: lines from top to bottom. */
-export function columnChart(values: readonly number[], rows: number, role: Role, most = Math.max(...values)): Strip[] {
+export function columnChart(said: readonly number[], rows: number, role: Role): Strip[] {
+  const values = said.map((value) => value || 0);
+  const most = Math.max(...values);
   return Array.from({ length: rows }, (_, row) => {
     const below = (rows - 1 - row) * 8;
     const signs = values.map((value) => {

@@ -1,7 +1,9 @@
-/** Numbers and times as people read them. */
+/** Numbers and times as people read them. NaN is what an older daemon does not say, and is shown as `—`. */
+import { NOT_SAID } from '../../daemon/api/older.js';
 
 /** `4,211`, and from 100,000 on `123k`, `1.23M`: at most six characters. */
 export function count(value: number): string {
+  if (Number.isNaN(value)) return NOT_SAID;
   if (value < 100_000) return exact(value);
   if (value < 1_000_000) return `${Math.floor(value / 1_000)}k`;
   return value < 1e9 ? `${short(value / 1e6)}M` : `${short(value / 1e9)}G`;
@@ -11,13 +13,14 @@ const short = (value: number) => (value < 10 ? value.toFixed(2) : value < 100 ? 
 
 const grouped = new Intl.NumberFormat('en');
 
-export const exact = (value: number) => grouped.format(value);
+export const exact = (value: number) => (Number.isNaN(value) ? NOT_SAID : grouped.format(value));
 
 export function rate(perSecond: number): string {
   return perSecond >= 0.05 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
 }
 
 export function bytes(value: number): string {
+  if (Number.isNaN(value)) return NOT_SAID;
   if (value < 1024) return `${value} B`;
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];
   const step = Math.min(units.length, Math.floor(Math.log2(value) / 10));
@@ -27,10 +30,11 @@ export function bytes(value: number): string {
 /** @param value null where there was nothing to measure. */
 export function milliseconds(value: number | null): string {
   if (value === null) return '–';
+  if (Number.isNaN(value)) return NOT_SAID;
   return value < 10_000 ? `${exact(Math.round(value))} ms` : `${(value / 1000).toFixed(1)} s`;
 }
 
-export const percent = (share: number) => `${Math.round(share * 100)}%`;
+export const percent = (share: number) => (Number.isNaN(share) ? NOT_SAID : `${Math.round(share * 100)}%`);
 
 const two = (value: number) => String(value).padStart(2, '0');
 
@@ -49,6 +53,7 @@ export function dateTime(timestamp: string): string {
 
 /** A span: `38s`, `12m`, `3h`, `2d`. */
 export function span(ms: number): string {
+  if (Number.isNaN(ms)) return NOT_SAID;
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 120) return `${seconds}s`;
   const minutes = Math.round(seconds / 60);

@@ -15,36 +15,63 @@ import { tokenName } from '../state/tokens.js';
 import { fed } from './feed.js';
 import { waiting } from './tokens.js';
 
-const OUTCOMES: Record<WireAuditRecord['outcome'], Role> = { success: 'plain', denied: 'warning', error: 'bad' };
+const OUTCOMES: Partial<Record<string, Role>> = {
+  success: 'plain',
+  denied: 'warning',
+  error: 'bad',
+} satisfies Record<WireAuditRecord['outcome'], Role>;
 
 export const auditScreen = (state: State, area: Area): Strip[] =>
   fed(
     state,
     {
       feed: state.audit,
-      columns: columnsOf(state),
+      columns: columnsOf(state, area.columns),
       linesOf: (record) => linesOf(state, record),
       nothing: nothing(state),
     },
     area,
   );
 
-function columnsOf(state: State): Column<WireAuditRecord>[] {
+/** From so many columns on there is room for times and outcomes as they are; where it is narrower they are short. */
+const WIDE_COLUMNS = 100;
+const NARROW_COLUMNS = 64;
+
+function columnsOf(state: State, columns: number): Column<WireAuditRecord>[] {
   const words = parsed(state, state.audit.filter)?.words ?? [];
+  const isWide = columns >= WIDE_COLUMNS;
+  const isNarrow = columns < NARROW_COLUMNS;
+  // What was done to what, and why, is what people look for: the rest goes first.
   return [
-    { title: 'TIME', rank: 0, least: 19, show: ({ time }) => strip(dateTime(time)) },
-    { title: 'ACTION', rank: 0, least: 17, show: ({ action }) => strip(action) },
-    {
-      title: 'OUTCOME',
-      rank: 1,
-      least: 7,
-      show: ({ outcome }) => strip(text(outcome, OUTCOMES[outcome])),
-    },
-    { title: 'ACTOR', rank: 2, least: 10, show: ({ actor }) => strip(actor) },
-    { title: 'ABOUT', rank: 3, least: 18, most: 28, show: (record) => about(state, record) },
+    isWide
+      ? { title: 'TIME', rank: 0, least: 19, show: ({ time }) => strip(dateTime(time)) }
+      : {
+          title: 'TIME',
+          rank: 0,
+          least: isNarrow ? 8 : 11,
+          show: ({ time }) => strip(shortTime(time, state.nowMs, isNarrow)),
+        },
+    { title: 'ACTION', rank: 0, least: isNarrow ? 16 : 17, show: ({ action }) => strip(action) },
+    isWide
+      ? { title: 'OUTCOME', rank: 1, least: 7, show: ({ outcome }) => strip(text(outcome, roleOf(outcome))) }
+      : { title: '', rank: 1, least: 1, show: ({ outcome }) => strip(text(SIGNS[outcome] ?? '?', roleOf(outcome))) },
+    { title: 'ACTOR', rank: 4, least: 10, show: ({ actor }) => strip(actor) },
+    { title: 'ABOUT', rank: 2, least: isNarrow ? 12 : 18, most: 28, show: (record) => about(state, record) },
     { title: 'FROM', rank: 6, least: 15, show: ({ client_ip: ip }) => strip(ip ?? '') },
-    { title: 'REASON', rank: 4, least: 14, most: 80, show: ({ reason }) => withFound(reason ?? '', words) },
+    { title: 'REASON', rank: 3, least: 14, most: 80, show: ({ reason }) => withFound(reason ?? '', words) },
   ];
+}
+
+const SIGNS: Partial<Record<string, string>> = { success: '●', denied: '▲', error: '✗' };
+const roleOf = (outcome: string): Role => OUTCOMES[outcome] ?? 'plain';
+
+/** Today by the clock, else with its day; the seconds where there is room. */
+function shortTime(timestamp: string, nowMs: number, isNarrow: boolean): string {
+  const whole = dateTime(timestamp);
+  const [day = '', clock = ''] = whole.split(' ');
+  if (clock === '') return whole;
+  if (dateTime(new Date(nowMs).toISOString()).startsWith(day)) return clock;
+  return isNarrow ? day.slice(2) : `${day.slice(5)} ${clock.slice(0, 5)}`;
 }
 
 /** The token by its name, or else the project. */
@@ -62,7 +89,7 @@ function linesOf(state: State, record: WireAuditRecord): Strip[] {
   const { time, action, outcome, actor, client_ip: ip, reason, details } = record;
   const facts: [string, Strip | string | null][] = [
     ['time', dateTime(time)],
-    ['action', strip(action, '  ', text(outcome, OUTCOMES[outcome]))],
+    ['action', strip(action, '  ', text(outcome, roleOf(outcome)))],
     ['by', strip(actor, ip !== null && `  from ${ip}`)],
     ['token', record.token_id && strip(record.token_id, text(`  ${record.obfuscated ?? ''}`, 'faint'))],
     ['project', record.project_id && strip(record.project_id, `  ${projectName(state, record.project_id) ?? ''}`)],

@@ -4,7 +4,7 @@ import { exact } from '../parts/figures.js';
 import { framed } from '../parts/frame.js';
 import { type Area, selected } from '../parts/list.js';
 import { cut, fitted, joined, strip, type Strip, text } from '../parts/strip.js';
-import { type Feed, type Happened, indexOf, seen, underCursor } from '../state/feed.js';
+import { type Feed, type Happened, indexOf, seen } from '../state/feed.js';
 import { feedRows } from '../state/rows.js';
 import type { State } from '../state/state.js';
 
@@ -37,9 +37,9 @@ export function fed<T extends Happened>(state: State, list: Fed<T>, area: Area):
   });
 }
 
-/** The one under the cursor, in what is left of the frame. */
+/** The one that is looked at closely, in what is left of the frame. */
 function open<T extends Happened>({ feed, linesOf }: Fed<T>, above: number, rows: number, area: Area): Strip[] {
-  const item = feed.isOpen ? underCursor(feed) : undefined;
+  const item = feed.opened;
   if (!item) return [];
   const columns = area.columns - 4;
   const gap = Array.from({ length: Math.max(0, rows + 1 - above) }, () => []);
@@ -47,13 +47,14 @@ function open<T extends Happened>({ feed, linesOf }: Fed<T>, above: number, rows
   return [...gap, rule, ...linesOf(item, columns).map((line) => strip(' ', cut(line, columns)))];
 }
 
-function foot({ items, isFollowing, unseen, stream, isReadingOlder }: Feed<{ id: string }>): Strip {
+function foot({ items, aside, isFollowing, unseen, stream, isReadingOlder }: Feed<{ id: string }>): Strip {
   const said = [
     stream === 'lost' && strip(text('the stream is lost', 'warning')),
     isReadingOlder && strip('reading what is older …'),
     unseen > 0 && strip(text(`${exact(unseen)} new below, G`, 'accent')),
     unseen === 0 && isFollowing && items.length > 0 && strip('following'),
     items.length > 0 && strip(`${exact(items.length)} read`),
+    aside.length > 0 && strip(`${exact(aside.length)} filtered out`),
   ].filter((it) => it !== false);
   return joined(said, ' · ');
 }

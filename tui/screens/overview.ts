@@ -1,6 +1,7 @@
 /** How all of it is, on one screen. */
 import { relativeTime, shortId, TOKEN_STATES } from '../../cli/views.js';
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
+import { NOT_SAID } from '../../daemon/api/older.js';
 import { bar, brailleChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { count, exact, milliseconds, percent, rate, span } from '../parts/figures.js';
@@ -8,7 +9,7 @@ import { framed } from '../parts/frame.js';
 import { indent } from '../parts/columns.js';
 import type { Area } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
-import { fitted, strip, type Strip, text } from '../parts/strip.js';
+import { fitted, type Piece, strip, type Strip, text } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import { daemonNow, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
@@ -103,13 +104,18 @@ function healthPart(state: State, status: WireStatus): Part {
 
 function healthLines(state: State, status: WireStatus): Strip[] {
   const { database, event_bus: bus, audit, upstream, cache, redis, missing, degraded } = status;
-  const isReady = status.status === 'ready';
+  const ready = { ready: text('● ready', 'good'), 'not ready': text('✗ not ready', 'bad') };
   const pending = database.pending_migrations.length;
-  const sign = (part: 'ok' | 'failing' | 'off') =>
-    ({ ok: text('● ', 'good'), failing: text('✗ ', 'bad'), off: text('○ ', 'faint') })[part];
+  const signs: Partial<Record<string, Piece>> = {
+    ok: text('● ', 'good'),
+    failing: text('✗ ', 'bad'),
+    off: text('○ ', 'faint'),
+  };
+  // An older daemon may not say.
+  const sign = (part: string) => signs[part] ?? text('  ');
   return [
     strip(
-      isReady ? text('● ready', 'good') : text('✗ not ready', 'bad'),
+      (ready as Partial<typeof ready>)[status.status] ?? text(NOT_SAID),
       `  llmp ${status.version}, up ${span(daemonNow(state) - Date.parse(status.started_at))}`,
       text(`  ${status.instance}`, 'faint'),
     ),

@@ -12,7 +12,7 @@ import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changing.js';
 import { projectName } from '../state/projects.js';
 import { daemonNow, type State, type TokenState } from '../state/state.js';
-import { lately, LINES_ABOVE_AUDIT } from '../state/token.js';
+import { historyRows, lately, LINES_ABOVE_HISTORY } from '../state/token.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { waiting } from './tokens.js';
 
@@ -48,11 +48,11 @@ function linesOf(state: State, known: TokenState, token: WireToken, columns: num
     [],
     ...used(state, known, columns),
     [],
-    strip(text('Audit records', 'title'), text('  the newest first', 'faint')),
+    strip(text('History', 'title'), text('  changes, the newest first', 'faint')),
   ];
   // As many as the state counts on when it scrolls.
-  const fixed = Array.from({ length: LINES_ABOVE_AUDIT }, (_, row) => above[row] ?? []);
-  return [...fixed, ...records(state, known)];
+  const fixed = Array.from({ length: LINES_ABOVE_HISTORY }, (_, row) => above[row] ?? []);
+  return [...fixed, ...records(state, known, token)];
 }
 
 const BAR_COLUMNS = 32;
@@ -129,10 +129,23 @@ function used(state: State, { usage }: TokenState, columns: number): Strip[] {
   return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
 }
 
-function records(state: State, { audit }: TokenState): Strip[] {
-  if (!audit) return [strip(text('…', 'faint'))];
-  if (audit.length === 0) return [strip(text('There are none.', 'faint'))];
-  return audit.map((record) => recordLine(record, daemonNow(state)));
+function records(state: State, { history }: TokenState, token: WireToken): Strip[] {
+  if (!history) return [strip(text('…', 'faint'))];
+  const { changes, lastUse, isCut } = history;
+  if (historyRows(history) === 0) return [strip(text('Nothing is recorded.', 'faint'))];
+  const now = daemonNow(state);
+  const lines = changes.map((record) => recordLine(record, now));
+  const cutLine = strip(text(`… more on the screen 4, with the filter token:${token.id}`, 'faint'));
+  return [
+    ...(lastUse ? [useLine(lastUse, token, now)] : []),
+    ...(isCut ? [...lines.slice(0, -1), cutLine, ...lines.slice(-1)] : lines),
+  ];
+}
+
+/** All of its use in one line. */
+function useLine(record: WireAuditRecord, { request_count: used }: WireToken, now: number): Strip {
+  const times = text(`  ${exact(used)} request${used === 1 ? '' : 's'} in all`, 'faint');
+  return strip(recordLine({ ...record, reason: null }, now), times);
 }
 
 function recordLine({ time, action, actor, outcome, client_ip: ip, reason }: WireAuditRecord, now: number): Strip {

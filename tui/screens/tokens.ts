@@ -2,7 +2,7 @@
 import { relativeTime, shortId } from '../../cli/views.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import type { Column } from '../parts/columns.js';
-import { count } from '../parts/figures.js';
+import { count, exact } from '../parts/figures.js';
 import { withFound } from '../parts/found.js';
 import { type Area, key, listed, saidInside } from '../parts/list.js';
 import { stateMark } from '../parts/state-mark.js';
@@ -62,8 +62,9 @@ function columnsOf(state: State): Column<WireToken>[] {
     { title: 'CREATED', rank: 7, least: 9, order: 'created_at', show: ({ created_at: at }) => ago(at) },
     { title: 'SECRET', rank: 8, least: 16, show: ({ obfuscated }) => strip(text(obfuscated, 'faint')) },
   ];
+  const shown = tokens.order === 'live' ? 'expires_at' : tokens.order;
   return all.map(({ order, ...column }) =>
-    order === tokens.order
+    order === shown
       ? // By what it is sorted stays in sight.
         { ...column, rank: Math.min(column.rank, 1.5), title: `${column.title} ${arrow(state, tokens)}` }
       : column,
@@ -84,7 +85,7 @@ function requests({ request_count: used, max_requests: most }: WireToken): Strip
 }
 
 function hits({ cache_hit_count: hit, request_count: used }: WireToken): Strip {
-  return strip(used === 0 ? text('–', 'faint') : String(Math.floor((100 * hit) / used)));
+  return strip(used === 0 ? text('–', 'faint') : exact(Math.floor((100 * hit) / used)));
 }
 
 function nothing({ tokens }: State): (string | Strip)[] {

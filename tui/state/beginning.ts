@@ -29,6 +29,7 @@ export const begin = ({ size, look, place, nowMs, tab, refreshMs }: Beginning): 
   message: null,
   undo: null,
   underWay: [],
+  lacking: [],
   progress: null,
   overview: { status: null, traffic: [], dying: [], usage: null },
   tokens: NO_TOKENS,

@@ -65,7 +65,8 @@ export function answered(state: State, of: Question['of']): State {
   const { connection, nowMs } = state;
   if (!mayAsk(state)) return state;
   const failing = connection.failing.filter((other) => other !== of);
-  const { [of]: _, ...unanswered } = connection.unanswered;
+  const others = Object.entries(connection.unanswered).filter(([other]) => other !== of);
+  const unanswered = Object.fromEntries(others) as Connection['unanswered'];
   const heardNow = { ...connection, answeredMs: nowMs, failing, unanswered };
   const isStale =
     failing.length > 0 || (Object.keys(unanswered) as Question['of'][]).some((it) => isMissed(heardNow, it));

@@ -9,14 +9,14 @@ export interface Problem {
   words: string;
 }
 
-type Draft = Omit<Dialog, 'kind' | 'more' | 'items' | 'notes' | 'fields' | 'focus' | 'problem'> &
+type Draft = Omit<Dialog, 'kind' | 'more' | 'items' | 'notes' | 'fields' | 'focus' | 'scrolled' | 'problem'> &
   Partial<Pick<Dialog, 'more' | 'items' | 'notes' | 'fields'>>;
 
 /** With the focus on its first field, or on Cancel where there are none that must be filled in. */
 export function dialogOf(draft: Draft, first: 'field' | 'cancel'): Dialog {
   const fields = draft.fields ?? [];
   const focus = first === 'field' ? 0 : fields.length;
-  return { kind: 'dialog', more: 0, items: [], notes: [], ...draft, fields, focus, problem: null };
+  return { kind: 'dialog', more: 0, items: [], notes: [], ...draft, fields, focus, scrolled: 0, problem: null };
 }
 
 export const textField = (name: string, label: string, given: Partial<Field> = {}): Field => ({
@@ -56,7 +56,18 @@ export const takesText = (dialog: Dialog) => {
 
 export function focusBy(dialog: Dialog, by: number): Dialog {
   const places = shownFields(dialog).length + 2;
-  return { ...dialog, focus: (dialog.focus + by + places) % places, problem: null };
+  // What was typed to find a choice is over with it.
+  const fields = dialog.fields.map((field) => (field.sought === undefined ? field : { ...field, sought: '' }));
+  return { ...dialog, fields, focus: (dialog.focus + by + places) % places, problem: null };
+}
+
+/** Where there is no room for all of its text. It may be scrolled further than there is text, so the bound is generous. */
+export function scrolledBy(dialog: Dialog, by: number): Dialog {
+  const most = dialog.items.length + 4 * dialog.notes.length + dialog.fields.length + 4;
+  // A field that is filled in is always in sight; a button leaves the text to be read.
+  const focus = dialog.focus < cancelAt(dialog) ? cancelAt(dialog) : dialog.focus;
+  const scrolled = Math.max(0, Math.min(most, dialog.scrolled + by));
+  return focus === dialog.focus && scrolled === dialog.scrolled ? dialog : { ...dialog, focus, scrolled };
 }
 
 /** After a field is filled in: to the next, and from the last to what they are for; but a purge is not begun by Enter alone. */
@@ -79,7 +90,11 @@ export function typed(dialog: Dialog, key: string): Dialog | undefined {
     if (key === 'left' || key === 'right') return focusBy(dialog, key === 'left' ? -1 : 1);
     return undefined;
   }
-  const line = field.choices ? chosen(field, key) : edited(field.line, key);
+  if (field.choices) {
+    const next = chosen(field, key);
+    return next && { ...withFocused(dialog, next.field), problem: next.problem };
+  }
+  const line = edited(field.line, key);
   return line && withFocused(dialog, { ...field, line });
 }
 
@@ -97,13 +112,42 @@ function withFocused(dialog: Dialog, field: Field): Dialog {
   return { ...dialog, problem: null, fields };
 }
 
-/** The next choice with an arrow, or the next that begins with the letter. */
-function chosen({ choices = [], line }: Field, key: string) {
-  const at = choices.findIndex(({ value }) => value === line.text);
-  const by = key === 'left' ? -1 : key === 'right' || key === 'space' ? 1 : 0;
-  if (by !== 0) return lineOf(choices[(at + by + choices.length) % choices.length]?.value ?? line.text);
-  if (key.length !== 1) return undefined;
-  const turned = [...choices.slice(at + 1), ...choices.slice(0, at + 1)];
-  const found = turned.find(({ label }) => label.toLowerCase().startsWith(key.toLowerCase()));
-  return found && lineOf(found.value);
+type Choice = NonNullable<Field['choices']>[number];
+
+/** The choices that hold what was typed: those that begin with it first. */
+export function choicesFound({ choices = [], sought = '' }: Pick<Field, 'choices' | 'sought'>): readonly Choice[] {
+  const part = sought.toLowerCase();
+  const begins = choices.filter(({ label }) => label.toLowerCase().startsWith(part));
+  const others = choices.filter((choice) => !begins.includes(choice) && choice.label.toLowerCase().includes(part));
+  return [...begins, ...others];
+}
+
+/**
+ * The next choice with an arrow; or letters, one after the other, narrow the choices to those that hold all that was typed.
+ * A letter after which none would be left is not taken, so that what is chosen never jumps to something that was not typed.
+ */
+function chosen(field: Field, key: string): { field: Field; problem: string | null } | undefined {
+  const { line, sought = '' } = field;
+  if (key === 'backspace' || key === 'ctrl+u') {
+    const rest = key === 'backspace' ? [...sought].slice(0, -1).join('') : '';
+    return { field: { ...field, sought: rest }, problem: null };
+  }
+  const letter = key === 'space' ? ' ' : key;
+  const by = key === 'left' ? -1 : key === 'right' || (key === 'space' && sought === '') ? 1 : 0;
+  if (by !== 0) {
+    const found = choicesFound(field);
+    const at = found.findIndex(({ value }) => value === line.text);
+    const next = found[(at + by + found.length) % found.length];
+    return { field: { ...field, line: lineOf(next?.value ?? line.text) }, problem: null };
+  }
+  if ([...letter].length !== 1) return undefined;
+  const typed = sought + letter;
+  const found = choicesFound({ ...field, sought: typed });
+  const [first] = found;
+  if (!first) return { field, problem: `There is no ${field.label.toLowerCase()} with “${typed}” in its name` };
+  // The one that was chosen stays while it fits as well as any.
+  const begins = ({ label }: Choice) => label.toLowerCase().startsWith(typed.toLowerCase());
+  const kept = found.find(({ value }) => value === line.text);
+  const next = kept && begins(kept) === begins(first) ? kept : first;
+  return { field: { ...field, sought: typed, line: lineOf(next.value) }, problem: null };
 }

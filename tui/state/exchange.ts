@@ -36,12 +36,21 @@ interface Asked {
   projects: { asks: object; answer: readonly WireProject[] };
   usage: { asks: { query: UsageQuery }; answer: readonly WireUsageLine[] };
   audit: { asks: { query: AuditQuery }; answer: Page<WireAuditRecord> };
-  /** The audit records of one token. */
-  tokenAudit: { asks: { id: string }; answer: Page<WireAuditRecord> };
+  /** What was changed of one token, and its latest use. */
+  tokenAudit: { asks: { id: string }; answer: TokenHistory };
   cache: { asks: object; answer: WireCache };
   /** How many answers a purge would remove. */
   purgeable: { asks: { body: CachePurge }; answer: number };
   contexts: { asks: object; answer: readonly ContextShown[] };
+}
+
+export interface TokenHistory {
+  /** The newest first, down to how it was made. */
+  changes: readonly WireAuditRecord[];
+  /** Between the last two of them there are more than were asked for. */
+  isCut: boolean;
+  /** Uses are counted by the hour; null: it was never used, as far as that is recorded. */
+  lastUse: WireAuditRecord | null;
 }
 
 export type Question = { [K in keyof Asked]: { of: K } & Asked[K]['asks'] }[keyof Asked];

@@ -20,8 +20,10 @@ export interface Feed<T> {
   unseen: number;
   /** The one under the cursor; null where there is none. */
   cursorId: string | null;
-  /** Whether one is looked at closely. */
-  isOpen: boolean;
+  /** The one that is looked at closely. It stays that one whatever comes, until the operator moves on or closes it. */
+  opened: T | null;
+  /** Those that the filter holds back, at most `MOST_KEPT`: they are there again without it. Not for what the daemon filters. */
+  aside: readonly T[];
   /** The stream that brings what is new. */
   stream: 'opening' | 'open' | 'lost';
 }
@@ -40,7 +42,8 @@ export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   isFollowing: true,
   unseen: 0,
   cursorId: null,
-  isOpen: false,
+  opened: null,
+  aside: [],
   stream: 'opening',
 });
 
@@ -62,8 +65,11 @@ export function arrived<T extends Happened>(feed: Feed<T>, items: readonly T[]):
   const { all, fresh } = merged(feed.items, items);
   const kept = all.slice(-(feed.isFollowing ? MOST_KEPT : MOST_READ));
   const isCut = kept.length < all.length;
+  const { opened } = feed;
   return placed({
     ...feed,
+    // It may count on, as the use of a token does.
+    opened: opened && (items.find(({ id }) => id === opened.id) ?? opened),
     items: kept,
     isKnown: true,
     // What was cut off cannot be gone on from by the old cursor.
@@ -90,12 +96,38 @@ export function moved<T extends Happened>(feed: Feed<T>, by: number): Feed<T> {
   if (last < 0) return feed;
   const index = Math.max(0, Math.min(last, indexOf(feed) + by));
   const isFollowing = index === last;
+  const item = feed.items[index];
   return {
     ...feed,
-    cursorId: feed.items[index]?.id ?? null,
+    cursorId: item?.id ?? null,
+    opened: feed.opened && (item ?? feed.opened),
     isFollowing,
     unseen: isFollowing ? 0 : Math.min(feed.unseen, last - index),
   };
+}
+
+/** Looks closely at the one under the cursor, which is not left for what comes; or closes it. */
+export function toggled<T extends Happened>(feed: Feed<T>): Feed<T> {
+  const item = underCursor(feed);
+  if (feed.opened === null) return item ? { ...feed, opened: item, isFollowing: false } : feed;
+  const isAtEnd = item !== undefined && item.id === feed.items.at(-1)?.id;
+  return { ...feed, opened: null, isFollowing: isAtEnd };
+}
+
+/** With another filter over all that is here: what was held back is looked at again. */
+export function refiltered<T extends Happened>(feed: Feed<T>, filter: string, matches: (item: T) => boolean): Feed<T> {
+  const { all } = merged(feed.aside, feed.items);
+  const items = all.filter(matches);
+  const aside = all.filter((item) => !matches(item)).slice(-MOST_KEPT);
+  return placed({ ...feed, filter, items, aside, unseen: 0 });
+}
+
+/** Those that the filter lets through are shown; the others are held back. */
+export function sifted<T extends Happened>(feed: Feed<T>, items: readonly T[], matches: (item: T) => boolean): Feed<T> {
+  const shown = items.filter(matches);
+  const others = items.filter((item) => !matches(item));
+  const next = others.length === 0 ? feed : { ...feed, aside: [...feed.aside, ...others].slice(-MOST_KEPT) };
+  return shown.length === 0 ? next : arrived(next, shown);
 }
 
 /** The cursor is at the newest while it is followed, and never nowhere. */

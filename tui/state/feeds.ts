@@ -2,7 +2,7 @@
 import type { AuditQuery, WireAuditRecord } from '../../daemon/api/contract.js';
 import { mayAsk } from './connection.js';
 import type { Effect, Question, Stream, Streamed } from './exchange.js';
-import { arrived, emptyFeed, MOST_READ, moved, readOlder } from './feed.js';
+import { arrived, emptyFeed, MOST_READ, moved, readOlder, refiltered, sifted } from './feed.js';
 import { parseFilter } from './filter.js';
 import { saying, type State, type Step, view } from './state.js';
 import { used } from './token.js';
@@ -32,10 +32,8 @@ function auditStream(state: State): Stream {
 export function streams(state: State): Stream[] {
   const shown = view(state);
   if (shown.screen === 'token') return [{ of: 'tokenEvents', id: shown.id }];
-  if (shown.screen === 'events') {
-    const { query, isComplete } = eventFilter(state);
-    return isComplete ? [{ of: 'events', query }] : [];
-  }
+  // All of them, whatever the filter: another filter is to find what has come so far, and nothing is missed in between.
+  if (shown.screen === 'events') return [{ of: 'events', query: {} }];
   if (shown.screen === 'audit' && isFollowable(state)) return [auditStream(state)];
   return [];
 }
@@ -98,22 +96,22 @@ export function auditCame(
   const joins = audit.isKnown && (page.next === null || items.some(({ id }) => knownIds.has(id)));
   if (joins) return { ...state, audit: arrived(audit, items) };
   // More has happened than one page holds: between it and what is known something would be missing.
-  const { filter, stream, isFollowing, isOpen } = audit;
-  const anew = { ...emptyFeed<WireAuditRecord>(filter), stream, isFollowing, isOpen };
+  const { filter, stream, isFollowing, opened } = audit;
+  const anew = { ...emptyFeed<WireAuditRecord>(filter), stream, isFollowing, opened };
   return { ...state, audit: readOlder(anew, items, page.next) };
 }
 
 export function streamed(state: State, all: readonly Streamed[]): State {
   const audit = all.flatMap((it) => (it.of === 'audit' ? [it.item] : []));
-  const { matches, isComplete } = eventFilter(state);
-  const events = all.flatMap((it) => (it.of === 'events' && isComplete && matches(it.item) ? [it.item] : []));
+  const events = all.flatMap((it) => (it.of === 'events' ? [it.item] : []));
   const own = all.flatMap((it) => (it.of === 'tokenEvents' ? [it.item] : []));
   const next: State = {
     ...state,
     // Before the first page was read nobody can say whether anything is missing; that page has them as well.
     audit: audit.length > 0 && state.audit.isKnown ? arrived(state.audit, audit) : state.audit,
     // A paused list stands still; what came meanwhile is not made up for.
-    events: events.length > 0 && !state.isPaused ? arrived(state.events, events) : state.events,
+    events:
+      events.length > 0 && !state.isPaused ? sifted(state.events, events, eventFilter(state).matches) : state.events,
   };
   return own.reduce(used, next);
 }
@@ -134,7 +132,10 @@ export function movedBy(state: State, of: FeedName, by: number): Step {
 }
 
 export function filtered(state: State, of: FeedName, filter: string): Step {
-  const next: State = of === 'audit' ? { ...state, audit: emptyFeed(filter) } : { ...state, events: emptyFeed(filter) };
-  const asked = of === 'audit' ? questions(next) : [];
-  return [next, ...asked.map((question): Effect => ({ do: 'ask', question }))];
+  if (of === 'events') {
+    const { matches } = parseFilter(filter, 'events', known(state));
+    return [{ ...state, events: refiltered(state.events, filter, matches) }];
+  }
+  const next: State = { ...state, audit: { ...emptyFeed(filter), opened: state.audit.opened } };
+  return [next, ...questions(next).map((question): Effect => ({ do: 'ask', question }))];
 }

@@ -28,6 +28,11 @@ export function newToken(state: State, projectId?: string): Step {
   }
   const likely = [projectId, filterQuery(state)?.project_id, ofContext(state)?.id];
   const chosen = likely.find((id) => active.some((project) => project.id === id)) ?? only.id;
+  const meant = state.projects.all?.find(({ id }) => id === projectId);
+  const isOther = meant !== undefined && meant.id !== chosen;
+  const notes = isOther
+    ? [{ words: `Project ${meant.name} is inactive: this is for another one.`, isWarning: true }]
+    : [];
   return form(
     state,
     dialogOf(
@@ -35,6 +40,7 @@ export function newToken(state: State, projectId?: string): Step {
         purpose: { for: 'new-token' },
         title: 'New token',
         action: 'Create',
+        notes,
         fields: [
           choiceField(
             'project',

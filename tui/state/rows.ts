@@ -15,5 +15,5 @@ const MOST_OPEN_ROWS = 16;
 /** What of the rows of a feed its open item takes, the rule above it included. */
 export const openRows = (state: Pick<State, 'size'>) => Math.min(MOST_OPEN_ROWS, Math.floor(listRows(state) / 2));
 
-export const feedRows = (state: Pick<State, 'size'>, { isOpen }: { isOpen: boolean }) =>
-  Math.max(1, listRows(state) - (isOpen ? openRows(state) : 0));
+export const feedRows = (state: Pick<State, 'size'>, { opened }: { opened: unknown }) =>
+  Math.max(1, listRows(state) - (opened === null ? 0 : openRows(state)));

@@ -9,7 +9,7 @@ import type {
   WireToken,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
-import type { Change, ContextShown, Effect, Failure, Named, Place, Question } from './exchange.js';
+import type { Change, ContextShown, Effect, Failure, Named, Place, Question, TokenHistory } from './exchange.js';
 import type { Feed } from './feed.js';
 import type { Hidden } from './hidden.js';
 import type { Line } from './line.js';
@@ -42,6 +42,8 @@ export interface State {
   undo: Undo | null;
   /** Changes that were sent and not answered yet. */
   underWay: readonly UnderWay[];
+  /** Fields that this release knows and the daemon does not say: it is older. */
+  lacking: readonly string[];
   /** A change of many, or a question of many answers, that goes on. */
   progress: { words: string; done: number; of: number } | null;
   overview: {
@@ -99,8 +101,10 @@ export interface Sample {
   errorsPerSecond: number;
 }
 
-export const TOKEN_ORDERS = ['expires_at', 'created_at', 'last_used_at', 'request_count', 'name'] as const;
-export type TokenOrder = (typeof TOKEN_ORDERS)[number];
+/** `live`: those that can be used and expire next on top, the dead at the end. */
+export const TOKEN_ORDERS = ['live', 'created_at', 'last_used_at', 'request_count', 'name'] as const;
+/** `expires_at` stands in for `live` where the daemon is too old to know that. */
+export type TokenOrder = (typeof TOKEN_ORDERS)[number] | 'expires_at';
 
 export interface TokensState {
   window: Window<WireToken>;
@@ -126,7 +130,7 @@ export interface TokenState {
   isGone: boolean;
   /** By the hour, the last day. */
   usage: readonly WireUsageLine[] | null;
-  audit: readonly WireAuditRecord[] | null;
+  history: TokenHistory | null;
   /** When each of its requests ended, the last minute only. */
   requestsMs: readonly number[];
   /** The first line to be seen. */
@@ -190,6 +194,8 @@ export interface Dialog {
   action: string;
   /** Of the fields that are there first, then Cancel, then the action. */
   focus: number;
+  /** The first line of its text to be seen, where there is no room for all of it and a button has the focus. */
+  scrolled: number;
   problem: string | null;
 }
 
@@ -202,8 +208,10 @@ export interface Field {
   name: string;
   label: string;
   line: Line;
-  /** One of these, with left and right; none: any text. */
+  /** One of these, with left and right, or by typing a part of its label; none: any text. */
   choices?: readonly { value: string; label: string }[];
+  /** What was typed to find a choice. Only those that hold it are gone through. */
+  sought?: string;
   /** Shown as bullets. */
   isSecret?: boolean;
   hint?: string;
@@ -267,6 +275,8 @@ export interface Help {
 export interface ContextChoice {
   kind: 'contexts';
   all: readonly ContextShown[] | null;
+  /** Keys that were pressed before the list was there; they act once it is. */
+  early: readonly string[];
   selected: number;
   failure: Failure | null;
 }

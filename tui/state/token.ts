@@ -1,6 +1,6 @@
 /** One token looked at closely: what is asked, and what came. */
-import type { WireAuditRecord, WireEvent, WireToken, WireUsageLine } from '../../daemon/api/contract.js';
-import type { Effect, Question } from './exchange.js';
+import type { WireEvent, WireToken, WireUsageLine } from '../../daemon/api/contract.js';
+import type { Effect, Question, TokenHistory } from './exchange.js';
 import { opened } from './navigation.js';
 import { listRows } from './rows.js';
 import { daemonNow, type State, type Step, type TokenState, view } from './state.js';
@@ -20,7 +20,7 @@ const nothingKnown = (token: WireToken | null): TokenState => ({
   token,
   isGone: false,
   usage: null,
-  audit: null,
+  history: null,
   requestsMs: [],
   top: 0,
 });
@@ -53,8 +53,8 @@ export const gone = (state: State, id: string): State =>
   isShown(state, id) ? withToken(state, { isGone: true }) : state;
 export const usageCame = (state: State, id: string | undefined, usage: readonly WireUsageLine[]): State =>
   id !== undefined && isShown(state, id) ? withToken(state, { usage }) : state;
-export const auditCame = (state: State, id: string, audit: readonly WireAuditRecord[]): State =>
-  isShown(state, id) ? withToken(state, { audit }) : state;
+export const auditCame = (state: State, id: string, history: TokenHistory): State =>
+  isShown(state, id) ? withToken(state, { history }) : state;
 
 /** A request of it is over. */
 export function used(state: State, event: WireEvent): State {
@@ -68,12 +68,19 @@ export function used(state: State, event: WireEvent): State {
 export const lately = ({ token, nowMs }: State): readonly number[] =>
   (token?.requestsMs ?? []).filter((atMs) => nowMs - atMs < MINUTE_MS);
 
-/** The lines of the screen above the audit records; there is at least one for those. */
-export const LINES_ABOVE_AUDIT = 24;
+/** The lines of the screen above its history; there is at least one for that. */
+export const LINES_ABOVE_HISTORY = 24;
+
+/** One for all of its use, one for each change, and one that says where there are more. */
+export function historyRows({ lastUse, changes, isCut }: TokenHistory): number {
+  return (lastUse === null ? 0 : 1) + changes.length + (isCut ? 1 : 0);
+}
 
 const lastTop = (state: State) =>
   // There are no titles of columns, so there is room for one more.
-  Math.max(0, LINES_ABOVE_AUDIT + Math.max(1, state.token?.audit?.length ?? 0) - (listRows(state) + 1));
+  Math.max(0, LINES_ABOVE_HISTORY + Math.max(1, rowsOf(state.token)) - (listRows(state) + 1));
+
+const rowsOf = (token: TokenState | null) => (token?.history ? historyRows(token.history) : 0);
 
 export const scrolled = (state: State, by: number): State =>
   withToken(state, { top: Math.max(0, Math.min(lastTop(state), (state.token?.top ?? 0) + by)) });

@@ -11,7 +11,7 @@ import * as windows from './window.js';
 /** The tokens by a filter: what is known of them holds whatever their order. */
 const windowOf = (filter: string, order: string) => windows.emptyWindow<WireToken>(`tokens ${order} ${filter}`, true);
 
-const FIRST = { filter: '', order: 'expires_at', isDescending: false } as const;
+const FIRST = { filter: '', order: 'live', isDescending: false } as const;
 
 export const NO_TOKENS: TokensState = {
   ...FIRST,
@@ -59,6 +59,13 @@ export function asked(state: State): Step {
 /** What is shown is asked for anew. */
 export const refreshed = (state: State): Step =>
   asked({ ...state, tokens: { ...state.tokens, window: windows.aged(state.tokens.window) } });
+
+/** A daemon of before this order refuses it: then by expiry alone, the dead among the living. */
+export function orderRefused(state: State): Step | null {
+  if (state.tokens.order !== 'live') return null;
+  const [next, ...effects] = anew(state, { order: 'expires_at' });
+  return [saying(next, 'This daemon is older and cannot put the live tokens first'), ...effects];
+}
 
 /** No answer came; what did not come is asked for at the next refresh. */
 export const failed = (state: State, page: windows.PageWanted): State => ({
@@ -128,9 +135,10 @@ export const anew = (state: State, change: Partial<TokensState>): Step => asked(
 
 export function ordered(state: State): Step {
   const { tokens } = state;
-  const order = TOKEN_ORDERS[(TOKEN_ORDERS.indexOf(tokens.order) + 1) % TOKEN_ORDERS.length] ?? 'expires_at';
+  const at = TOKEN_ORDERS.findIndex((one) => one === tokens.order || (one === 'live' && tokens.order === 'expires_at'));
+  const order = TOKEN_ORDERS[(at + 1) % TOKEN_ORDERS.length] ?? 'live';
   // What is looked for first: what dies next, what is newest, what was used last or most.
-  const isDescending = order !== 'expires_at' && order !== 'name';
+  const isDescending = order !== 'live' && order !== 'name';
   return anew(state, { order, isDescending });
 }
 

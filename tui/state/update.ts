@@ -1,10 +1,11 @@
 /** The next state: what an action makes of one, and what is to be done for it. No clock, no daemon, no terminal. */
 import * as connection from './connection.js';
-import type { Action, Effect, Failure, Outcome, Place, Question, Timed } from './exchange.js';
+import type { Action, Answered, Effect, Failure, Outcome, Place, Question, Timed } from './exchange.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
 import { above } from './navigation.js';
+import { completed, streamedWhole, withLacks } from './older.js';
 import * as outcome from './outcome.js';
 import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
@@ -55,7 +56,8 @@ function reduced(state: State, action: Action, press: Press): Step {
     case 'answered': {
       const [next, ...effects] = answered(state, action);
       const { of } = action.question;
-      return [of === 'contexts' ? next : connection.answered(next, of), ...effects];
+      if (of === 'contexts') return pressedEarly(next, press);
+      return [connection.answered(next, of), ...effects];
     }
     case 'failed':
       return failed(state, action.question, action.failure);
@@ -68,7 +70,7 @@ function reduced(state: State, action: Action, press: Press): Step {
     case 'refused':
       return refused(state, action);
     case 'streamed':
-      return [feeds.streamed(state, action.streamed)];
+      return [feeds.streamed(state, streamedWhole(action.streamed))];
     case 'stream':
       return streamState(state, action);
     case 'heard':
@@ -87,6 +89,19 @@ function reduced(state: State, action: Action, press: Press): Step {
     case 'notWritten':
       return [notDone(state, `${action.path} was not written: ${action.why}`)];
   }
+}
+
+/** The keys that were pressed before the list of contexts was there act now, each on what the one before it left. */
+function pressedEarly(state: State, press: Press): Step {
+  const top = state.layers.at(-1);
+  if (top?.kind !== 'contexts') return [state];
+  return top.early.reduce<Step>(
+    ([before, ...effects], key) => {
+      const [after, ...more] = press.key(before, key);
+      return [after, ...effects, ...more];
+    },
+    [withLayer(state, { ...top, early: [] })],
+  );
 }
 
 const nameOf = ({ context, server }: Place) => context ?? server;
@@ -124,8 +139,8 @@ type AnsweredAction = Extract<Action, { on: 'answered' }>;
 
 function answered(state: State, { question, answer }: AnsweredAction): Step {
   // Question and answer belong together, which the compiler cannot see once they are apart.
-  const it = { question, answer } as Pick<AnsweredAction, 'question' | 'answer'>;
-  return ANSWERED[it.question.of](state, it.question as never, it.answer as never);
+  const { answered: it, lacks } = completed({ question, answer } as Answered);
+  return ANSWERED[it.question.of](withLacks(state, lacks), it.question as never, it.answer as never);
 }
 
 type Taking = {
@@ -136,7 +151,8 @@ const ANSWERED: Taking = {
   status: (state, _, status) => {
     const { per_second: perSecond, errors_per_second: errorsPerSecond } = status.requests;
     const sample: Sample = { atMs: state.nowMs, perSecond, errorsPerSecond };
-    const traffic = [...state.overview.traffic, sample].slice(-SAMPLES_KEPT);
+    const isSaid = !Number.isNaN(perSecond);
+    const traffic = [...state.overview.traffic, ...(isSaid ? [sample] : [])].slice(-SAMPLES_KEPT);
     return [{ ...state, overview: { ...state.overview, status, traffic } }];
   },
   tokens: (state, { page }, answer) => tokens.answered(state, page, answer),
@@ -149,7 +165,7 @@ const ANSWERED: Taking = {
       ? [{ ...state, overview: { ...state.overview, usage: answer } }]
       : [token.usageCame(state, query.token_id, answer)],
   audit: (state, { query }, answer) => [feeds.auditCame(state, query, answer)],
-  tokenAudit: (state, { id }, { items }) => [token.auditCame(state, id, items)],
+  tokenAudit: (state, { id }, history) => [token.auditCame(state, id, history)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [previewed(state, JSON.stringify(body), { count, failure: null })],
   contexts: (state, _, all) => {
@@ -179,6 +195,10 @@ function failed(before: State, question: Question, failure: Failure): Step {
   if (question.of === 'contexts') return [state];
   if (connection.isOfDaemon(failure)) return connection.failed(state, failure, question.of);
   const heard = connection.answered(state, question.of);
+  if (question.of === 'tokens' && failure.status === 400) {
+    const step = tokens.orderRefused(heard);
+    if (step) return step;
+  }
   if (question.of === 'token' && failure.status === 404) return [token.gone(heard, question.id)];
   return [question.of === 'purgeable' ? heard : saying(heard, failure.message, 'bad')];
 }
@@ -196,7 +216,7 @@ function withoutAnswer(state: State, question: Question, failure: Failure): Stat
       return previewed(state, JSON.stringify(question.body), { count: null, failure });
     case 'contexts': {
       const top = state.layers.at(-1);
-      return top?.kind === 'contexts' ? withLayer(state, { ...top, all: [], failure }) : state;
+      return top?.kind === 'contexts' ? withLayer(state, { ...top, all: [], early: [], failure }) : state;
     }
     default:
       return state;

@@ -56,7 +56,8 @@ export const tokenLookup = z
 
 export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'] as const;
 export type TokenState = (typeof TOKEN_STATES)[number];
-const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'] as const;
+/** `live`: first the active tokens, those that expire next on top; then all others, those that expired last on top. */
+const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name', 'live'] as const;
 export const TOKEN_SORTS = SORT_FIELDS.flatMap((field) => [field, `-${field}`] as const);
 
 const percentage = queryNumber(0, 100).describe('a percentage from 0 to 100');

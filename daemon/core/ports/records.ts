@@ -71,7 +71,8 @@ export interface ProjectFilter {
   isActive?: boolean | undefined;
 }
 
-export type TokenSortField = 'createdAt' | 'expiresAt' | 'lastUsedAt' | 'requestCount' | 'name';
+/** `live`: first the active tokens, those that expire next on top; then all others, those that expired last on top. */
+export type TokenSortField = 'createdAt' | 'expiresAt' | 'lastUsedAt' | 'requestCount' | 'name' | 'live';
 
 export interface TokenSort {
   field: TokenSortField;

@@ -24,6 +24,8 @@ interface List<Row, Item> {
   columns: string;
   from: string;
   where: Conditions;
+  /** What is counted, where the page is of a part of it. */
+  counted?: Conditions | undefined;
   /** Without nulls, which no comparison would ever find again. */
   sortColumn: string;
   idColumn: string;
@@ -73,9 +75,10 @@ export async function pageOf<Row extends object, Item>(on: Reader, list: List<Ro
   };
 }
 
-function countOf<Row, Item>(on: Reader, { from, where, countHint = '' }: List<Row, Item>): () => Promise<number> {
-  const sql = `SELECT COUNT(*) AS total FROM ${from} ${countHint} ${where.sql}`;
-  const bind = { ...where.bind };
+function countOf<Row, Item>(on: Reader, list: List<Row, Item>): () => Promise<number> {
+  const { from, where, counted: of = where, countHint = '' } = list;
+  const sql = `SELECT COUNT(*) AS total FROM ${from} ${countHint} ${of.sql}`;
+  const bind = { ...of.bind };
   return async () => {
     const [counted] = await on.select<{ total: number }>(sql, bind);
     return counted?.total ?? 0;

@@ -14,6 +14,7 @@ import type { TokenState } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
+import { liveFirst } from './live-first.js';
 import { Conditions, pageOf } from './lists.js';
 import type { Totals } from './totals.js';
 import { ALIVE, OF_INACTIVE_PROJECT, tokensInStates } from './population.js';
@@ -66,7 +67,9 @@ export class SqlTokenLookup implements TokenLookup {
   }
 }
 
-const SORT_COLUMNS: Record<TokenSortField, string> = {
+type Column = Exclude<TokenSortField, 'live'>;
+
+const SORT_COLUMNS: Record<Column, string> = {
   createdAt: 'created_at',
   expiresAt: 'expires_at',
   lastUsedAt: 'last_used_at',
@@ -92,32 +95,58 @@ const BY_STATE = 'tokens_state'; // Holds all that a filter looks at.
 const BY_NAME = 'tokens_name_folded';
 const OF_CAP = 'tokens_capped';
 
-export async function listTokens(
+export function listTokens(
   on: Reader,
   filter: TokenFilter,
-  sort: TokenSort,
+  { field, descending }: TokenSort,
   page: PageRequest,
   nowMs: number,
   totals: Totals | null,
 ): Promise<PageOf<TokenRow>> {
-  const column = SORT_COLUMNS[sort.field];
+  const listed = (of: Omit<Listing, 'filter' | 'nowMs' | 'totals'>) =>
+    tokensInOrder(on, { ...of, filter, nowMs, totals });
+  if (field !== 'live') return listed({ field, descending, page });
+  return liveFirst(page, descending, ({ isLive, ...part }) =>
+    listed({ ...part, field: 'expiresAt', states: selected(filter.states, isLive) }),
+  );
+}
+
+interface Listing {
+  filter: TokenFilter;
+  /** The page is of those in these states alone; the total is of the whole filter all the same. */
+  states?: readonly TokenState[];
+  /** Known already. */
+  total?: number | null;
+  field: Column;
+  descending: boolean;
+  page: PageRequest;
+  nowMs: number;
+  totals: Totals | null;
+}
+
+async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<TokenRow>> {
+  const { filter, states, field, descending, page, nowMs, totals, total } = listing;
+  const column = SORT_COLUMNS[field];
   const { dialect } = on;
-  const where = tokenConditions(filter, nowMs, dialect);
+  const counted = tokenConditions(filter, nowMs, dialect);
+  const part = states && { ...filter, states: { among: states, isExcluded: false } };
+  const where = part ? tokenConditions(part, nowMs, dialect) : counted;
   const sought = rarest(filter);
   const found = sought === undefined ? null : await find(on, sought);
-  if (found) where.bind.found = JSON.stringify(found);
+  if (found) for (const conditions of [where, counted]) conditions.bind.found = JSON.stringify(found);
   const by = (index: string | null) => (index === null || found ? '' : dialect.by(index));
   return pageOf<TokenRowColumns, TokenRow>(on, {
     columns: ROW_COLUMNS,
     from: found ? dialect.among('tokens t', 't.id', '$found') : 'tokens t',
     where,
+    counted,
     sortColumn: `t.${column}`,
     idColumn: 't.id',
-    descending: sort.descending,
+    descending,
     page,
-    hint: by(orderOf(filter, sort)),
+    hint: by(orderOf(filter, field)),
     countHint: by(indexOf(filter)),
-    total: countOf(on, filter, nowMs),
+    total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
     totals: totals && ((count) => totals.of(JSON.stringify(filter), count)),
     rowOf,
     positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
@@ -126,9 +155,11 @@ export async function listTokens(
 
 const STATES = Object.keys(IN_STATE) as TokenState[];
 
-/** Those that are selected, each once. */
-const selected = ({ among, isExcluded }: Selection<TokenState>) =>
-  STATES.filter((state) => among.includes(state) !== isExcluded);
+/** Those that are selected, each once. @param isLive only the one of live tokens, or all but that. */
+const selected = (selection: Selection<TokenState> | undefined, isLive?: boolean) =>
+  STATES.filter((state) => selection === undefined || selection.among.includes(state) !== selection.isExcluded).filter(
+    (state) => isLive === undefined || (state === 'active') === isLive,
+  );
 
 /** Of states and nothing else. */
 function countOf(on: Reader, { states, ...others }: TokenFilter, nowMs: number): (() => Promise<number>) | undefined {
@@ -147,7 +178,7 @@ function indexOf({ projects, text, words, usedOverPercent, usedUnderPercent, ...
 }
 
 /** The index to walk, in order, to a page of a filter. */
-function orderOf({ projects }: TokenFilter, { field }: TokenSort): string | null {
+function orderOf({ projects }: TokenFilter, field: Column): string | null {
   if (projects?.among.length !== 1 || projects.isExcluded) return `tokens_${SORT_COLUMNS[field]}`;
   return field === 'createdAt' ? OF_PROJECT : null;
 }

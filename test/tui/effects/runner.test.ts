@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { type Connected, Runner } from '../../../tui/effects/runner.js';
-import type { Action, Change, Effect } from '../../../tui/state/exchange.js';
+import type { Action, Change, Effect, TokenHistory } from '../../../tui/state/exchange.js';
 import { Hidden } from '../../../tui/state/hidden.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
@@ -101,6 +101,30 @@ describe('the effects of the terminal UI', () => {
     it('that is refused says what the daemon said', async () => {
       run({ do: 'ask', question: { of: 'token', id: 'nobody' } });
       expect((await told('failed')).failure).to.include({ kind: 'refused', status: 404, message: 'token not found' });
+    });
+
+    it('after the history of a token finds its changes, and how it was made, below days of use (finding A7)', async () => {
+      const { id, token: secret } = await daemon.createToken(project.id, { duration_hours: 500 });
+      for (const isActive of [false, true, false])
+        await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: isActive });
+      // A record for each hour: more than a page that holds all kinds.
+      for (let hour = 0; hour < 60; hour++) {
+        daemon.clock.advance(3_600_000);
+        await daemon.call(secret);
+      }
+      await eventually('its uses are recorded', async () => {
+        await daemon.daemon.usage.flush();
+        const { body } = await daemon.manage('GET', `/manage/audit?token_id=${id}&limit=1000`);
+        return (body as unknown[]).length >= 60;
+      });
+      run({ do: 'ask', question: { of: 'tokenAudit', id } });
+      const { question, answer } = await told('answered');
+      expect(question.of).to.equal('tokenAudit');
+      const { changes, isCut, lastUse } = answer as TokenHistory;
+      const revoked = ['token.revoke', 'token.reactivate', 'token.revoke'];
+      expect(changes.map(({ action }) => action)).to.deep.equal([...revoked, 'token.create']);
+      expect(isCut).to.equal(false);
+      expect(lastUse?.action).to.equal('token.use');
     });
 
     it('after every token of a filter goes through all pages', async () => {

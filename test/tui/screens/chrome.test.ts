@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { keyShown, labelOf } from '../../../tui/keys/binding.js';
 import { bindingsOn, spotOf } from '../../../tui/keys/press.js';
-import type { State } from '../../../tui/state/state.js';
+import { type State, TABS } from '../../../tui/state/state.js';
 import { frameLines, screenText, withoutColors } from './rendering.js';
 import { scene, SCENES } from './scenes.js';
 import { STATUS } from './states.js';
@@ -124,6 +124,17 @@ describe('the message line', () => {
 });
 
 describe('the footer', () => {
+  for (const tab of TABS) {
+    it(`always has help and the way out: ${tab} (finding A9)`, () => {
+      for (const columns of [50, 60, 80, 120]) {
+        const line = screenText(scene({ tab, columns, rows: 24 }).state)
+          .split('\n')
+          .at(-1);
+        expect(line, String(columns)).to.contain('? help').and.to.contain('q quit');
+      }
+    });
+  }
+
   it('names the keys of the screen in their order', () => {
     expect(footer(scene({ columns: 120 }).state)).to.match(
       /^ ⏎ detail {2}x revoke {2}a reactivate {2}n new {2}space mark {2}\/ filter {2}: command {2}s sort {2}\? help {2}q quit/,
@@ -133,7 +144,7 @@ describe('the footer', () => {
   it('drops the least important where it is narrow', () => {
     expect(footer(scene({ columns: 50 }).state))
       .to.match(/^ ⏎ detail {2}x revoke/)
-      .and.not.to.contain('quit');
+      .and.not.to.contain('new');
   });
 
   it('shows faintly what cannot be done now', () => {

@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { focused } from '../../../tui/state/dialog.js';
+import { layer } from '../../../tui/state/state.js';
 import { frameLines, screenText } from './rendering.js';
 import { scene, SECRET, withSecret } from './scenes.js';
 import { at, token } from './states.js';
@@ -42,6 +44,72 @@ describe('a question', () => {
     const it = scene().press('n', 'tab', 'tab', 'ctrl+u', '9', '9', '9', 'h');
     expect(screenText(it.state)).to.contain('! more than the recommended 720 hours');
   });
+
+  for (const [columns, rows] of [
+    [50, 10],
+    [60, 15],
+    [80, 24],
+    [120, 40],
+  ] as const) {
+    const size = { columns, rows };
+    const stopped = { tab: 'projects', ...size } as const;
+
+    for (const [what, it_, action, keys] of [
+      ['one token', () => scene(size).press('x'), 'Revoke', 2],
+      ['many tokens', () => scene(size).press('ctrl+a', 'x'), 'Revoke', 2],
+      ['a new token', () => scene(size).press('n'), 'Create', 4],
+      ['a new project', () => scene(stopped).press('n'), 'Create', 2],
+      ['a name', () => scene(stopped).press('e'), 'Rename', 2],
+      ['a key', () => scene(stopped).press('K'), 'Set key', 2],
+      ['a project that is switched off', () => scene(stopped).press('j', 'd'), 'Deactivate', 2],
+      ['all tokens of a project', () => scene(stopped).press('X'), 'Revoke all', 2],
+      ['a purge', () => scene({ tab: 'cache', ...size }).press('x'), 'Purge', 5],
+    ] as const) {
+      it(`shows its buttons at ${columns}x${rows}, wherever the focus is: ${what} (finding A9)`, () => {
+        const it = it_();
+        for (let at = 0; at < keys + 2; at++) {
+          const text = screenText(it.state);
+          expect(text, `focus ${at}`).to.contain('Cancel').and.to.contain(action);
+          const lines = text.split('\n');
+          expect(lines.at(-1)).to.contain('esc cancel');
+          const top = layer(it.state);
+          const field = top?.kind === 'dialog' ? focused(top) : undefined;
+          if (field) expect(text, 'the field that is filled in is in sight').to.match(new RegExp(`> ${field.label}`));
+          it.press('tab');
+        }
+        // What is wrong is told beside the buttons.
+        for (let n = 0; n < 8 && layer(it.state)?.kind === 'dialog'; n++) {
+          it.press('shift+tab', 'enter');
+          const top = layer(it.state);
+          if (top?.kind === 'dialog' && top.problem !== null) {
+            expect(screenText(it.state))
+              .to.contain(`! ${top.problem.slice(0, 20)}`)
+              .and.to.contain('Cancel');
+          }
+        }
+      });
+    }
+
+    it(`scrolls the text of a question at ${columns}x${rows}, which is all to be read (finding A9)`, () => {
+      const it = scene(size).press('ctrl+a', 'x');
+      const top = layer(it.state);
+      const notes = top?.kind === 'dialog' ? top.notes.map(({ words }) => words.slice(0, 20)) : [];
+      let all = screenText(it.state);
+      for (let n = 0; n < 12; n++) all += screenText(it.press('pagedown').state);
+      for (const words of [...notes, '… and', 'Reason:']) expect(all).to.contain(words);
+      expect(screenText(it.state)).to.contain('Cancel');
+    });
+
+    it(`shows the secret, and how it is stored, at ${columns}x${rows} (finding A9)`, () => {
+      const it = withSecret(scene(size)).press('v');
+      const shown = () => screenText(it.state);
+      expect(shown()).to.contain('I have stored it');
+      expect(shown().replace(/[^\w-]+/g, '')).to.contain(SECRET.replace(/[^\w-]+/g, ''));
+      expect(shown().split('\n').at(-1)).to.contain('I have stored it');
+      expect(screenText(it.press('escape').state)).to.contain('! Only enter closes it');
+      expect(screenText(it.press('w').state)).to.contain('Write to:');
+    });
+  }
 
   it('leaves header and footer in sight at the smallest size', () => {
     const lines = screenText(scene({ columns: 50, rows: 10 }).press('x').state).split('\n');

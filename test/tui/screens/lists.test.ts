@@ -120,6 +120,23 @@ describe('the list of projects', () => {
 });
 
 describe('audit records and events', () => {
+  for (const [columns, rows] of [
+    [80, 24],
+    [100, 30],
+    [120, 40],
+  ] as const) {
+    it(`say what was done to what, and why, at ${columns}x${rows} (finding A9)`, () => {
+      const text = screenText(scene({ tab: 'audit', columns, rows }).state);
+      expect(text).to.match(/TIME +ACTION .*ABOUT .*REASON/);
+      expect(text).to.match(/token\.revoke .* 3fa91c2e .*leaked in CI/);
+    });
+  }
+
+  it('say what was done to what at 50x10 (finding A9)', () => {
+    const text = screenText(scene({ tab: 'audit', columns: 50, rows: 10 }).state);
+    expect(text).to.match(/TIME +ACTION .*ABOUT/);
+  });
+
   it('show the newest at the bottom, and follow it', () => {
     const shown = lines(scene({ tab: 'audit', rows: 16 }).state);
     expect(shown.at(-4)).to.match(/^│> .*token\.revoke/);

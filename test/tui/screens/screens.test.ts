@@ -91,9 +91,20 @@ describe('a token looked at closely', () => {
     expect(screenText(it.wait(35_000).state)).to.contain('1 request in the last minute');
   });
 
-  it('shows its audit records, the newest first', () => {
+  it('shows its use in one line, and below it its changes, the newest first, down to how it was made (finding A7)', () => {
+    const { id } = scene().setting.tokens![0]!;
+    const of = (number: number, action: 'token.use' | 'token.create' | 'token.revoke') =>
+      record(number, { token_id: id, action });
+    const uses = Array.from({ length: 30 }, (_, number) => of(number, 'token.use'));
+    const audit = [of(40, 'token.create'), of(35, 'token.revoke'), ...uses];
+    const text = screenText(scene({ audit, rows: 60 }).press('enter').state);
+    expect(text.match(/token\.use/g)).to.have.lengthOf(1);
+    expect(text).to.match(/History[^]*token\.use [^\n]* requests? in all[^]*token\.revoke[^]*token\.create/);
+  });
+
+  it('shows its changes, the newest first', () => {
     const text = screenText(opened().state);
-    expect(text).to.match(/Audit records[^]*token\.revoke +success +cli +10\.1\.2\.3/);
+    expect(text).to.match(/History[^]*token\.revoke +success +cli +10\.1\.2\.3/);
     expect(text.indexOf('08:11:11')).to.be.below(text.indexOf('07:47:11'));
   });
 

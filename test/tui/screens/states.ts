@@ -103,8 +103,11 @@ export class Scene {
       return;
     }
     const page = <T>(items: readonly T[]) => ({ items: [...items], next: null, total: items.length });
-    const ofToken = <T extends { token_id?: string | null | undefined }>(items: readonly T[], id: string) =>
-      items.filter(({ token_id }) => token_id === id);
+    const historyOf = (records: readonly WireAuditRecord[], id: string) => {
+      const own = records.filter(({ token_id }) => token_id === id);
+      const isUse = ({ action }: WireAuditRecord) => action === 'token.use';
+      return { changes: own.filter((it) => !isUse(it)), lastUse: own.find(isUse) ?? null, isCut: false };
+    };
     switch (question.of) {
       case 'status':
         this.act({ on: 'answered', question, answer: status });
@@ -128,7 +131,7 @@ export class Scene {
         this.act({ on: 'answered', question, answer: page([...audit].reverse()) });
         break;
       case 'tokenAudit':
-        this.act({ on: 'answered', question, answer: page(ofToken([...audit].reverse(), question.id)) });
+        this.act({ on: 'answered', question, answer: historyOf([...audit].reverse(), question.id) });
         break;
       case 'cache':
         this.act({ on: 'answered', question, answer: cache });

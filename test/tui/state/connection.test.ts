@@ -231,6 +231,42 @@ describe('a management token that is refused', () => {
 });
 
 describe('contexts', () => {
+  const named = (name: string) => ({
+    name,
+    server: `http://${name}`,
+    isCurrent: name === 'here',
+    isProtected: false,
+    isReadonly: false,
+    color: null,
+  });
+
+  for (const [keys, chosen] of [
+    [['G', 'enter'], 'third'],
+    [['j', 'enter'], 'second'],
+    [['enter'], 'here'],
+    [['G', 'k', 'enter'], 'second'],
+  ] as const) {
+    it(`are chosen by what was pressed before the list was read: c ${keys.join(' ')} (finding A11)`, () => {
+      const operator = watching();
+      operator.daemon.contexts = ['here', 'second', 'third'].map(named);
+      operator.isHeld = true;
+      operator.press('c', ...keys);
+      expect(operator.did('connect'), 'nothing is chosen from a list that nobody has seen').to.equal(undefined);
+      operator.hears();
+      expect(operator.did('connect')?.context).to.equal(chosen);
+    });
+  }
+
+  it('are closed at once, and what was pressed before that is forgotten (finding A11)', () => {
+    const operator = watching();
+    operator.daemon.contexts = ['here', 'second'].map(named);
+    operator.isHeld = true;
+    operator.press('c', 'G', 'enter', 'escape');
+    expect(operator.top).to.equal(undefined);
+    operator.hears();
+    expect(operator.did('connect')).to.equal(undefined);
+  });
+
   const PROD = {
     name: 'prod',
     server: 'prod:8443',

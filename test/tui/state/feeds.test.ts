@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import type { WireAuditRecord, WireEvent } from '../../../daemon/api/contract.js';
 import { MOST_KEPT, MOST_READ } from '../../../tui/state/feed.js';
+import { stripVTControlCharacters } from 'node:util';
+import { linesOf } from '../../../tui/lines.js';
 import { Operator } from '../operator.js';
 import { at, record, SimulatedDaemon } from '../simulated.js';
 
@@ -150,8 +152,8 @@ describe('the audit log', () => {
 
   it('opens a record, and its token', () => {
     const watching = new Watching(2).press('enter');
-    expect(watching.state.audit.isOpen).to.equal(true);
-    expect(watching.press('q').state.audit.isOpen).to.equal(false);
+    expect(watching.state.audit.opened?.id).to.equal(watching.feed.cursorId);
+    expect(watching.press('q').state.audit.opened).to.equal(null);
     expect(watching.press('t').screen).to.equal('token');
     expect(watching.press('q').screen).to.equal('audit');
     expect(watching.press('y').did('copy')?.text).to.equal('request-1');
@@ -191,11 +193,59 @@ describe('events', () => {
     expect(watching().state.events).to.include({ isKnown: true, stream: 'open' });
   });
 
-  it('are those that the filter lets through, and the stream is of it', () => {
+  const ids = (operator: Operator) => operator.state.events.items.map(({ id }) => Number(id.slice(-6)));
+
+  it('are those that the filter lets through', () => {
     const operator = watching().press('/').types('status:4xx,5xx').press('enter');
-    expect(operator.followed).to.deep.equal([{ of: 'events', query: { status: '4xx,5xx' } }]);
     comes(operator, event(1, 200), event(2, 429));
-    expect(operator.state.events.items.map(({ id }) => id)).to.deep.equal([event(2, 429).id]);
+    expect(ids(operator)).to.deep.equal([2]);
+  });
+
+  it('are filtered as they are on the screen, and nothing is thrown away (finding A6)', () => {
+    const operator = comes(watching(), event(1, 200), event(2, 429), event(3, 200), event(4, 502)).forgets();
+    operator.press('/').types('status:4xx,5xx').press('enter');
+    expect(ids(operator)).to.deep.equal([2, 4]);
+    comes(operator, event(5, 200), event(6, 500));
+    expect(ids(operator)).to.deep.equal([2, 4, 6]);
+    operator.press('/', 'ctrl+u').types('status:2xx').press('enter');
+    expect(ids(operator)).to.deep.equal([1, 3, 5]);
+    operator.press('escape');
+    expect(ids(operator), 'all are there again').to.deep.equal([1, 2, 3, 4, 5, 6]);
+    expect(operator.did('follow'), 'the stream goes on, so that nothing is missed in between').to.equal(undefined);
+  });
+
+  it('that few fit are kept, however many others come (finding A6)', () => {
+    const operator = comes(watching(), event(1, 502)).press('/').types('status:5xx').press('enter');
+    for (let from = 10; from < 5_000; from += 500) {
+      comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
+    }
+    comes(operator, event(9_000, 503));
+    expect(ids(operator)).to.deep.equal([1, 9_000]);
+    expect(operator.state.events.aside.length).to.equal(MOST_KEPT);
+  });
+
+  it('leave the one that was opened open while others come (finding A6)', () => {
+    const operator = comes(watching(), event(1, 200), event(2, 429)).press('enter');
+    const shown = () => linesOf(operator.state).map(stripVTControlCharacters).join('\n');
+    expect(shown()).to.contain('request-2');
+    comes(operator, event(3, 200), event(4, 200));
+    expect(shown())
+      .to.match(/ids +request-2/)
+      .and.to.contain('2 new below');
+    for (let from = 10; from < 9_000; from += 500) {
+      comes(operator, ...Array.from({ length: 500 }, (_, index) => event(from + index, 200)));
+    }
+    expect(shown(), 'also when it has long left the list').to.match(/ids +request-2/);
+    operator.press('/').types('status:5xx').press('enter');
+    expect(shown(), 'and when a filter does not let it through').to.match(/ids +request-2/);
+    operator.press('escape');
+    expect(operator.state.events.opened).to.equal(null);
+  });
+
+  it('are looked at one after the other with j and k while one is open (finding A6)', () => {
+    const operator = comes(watching(), event(1, 200), event(2, 429), event(3, 200)).press('enter', 'k');
+    expect(operator.state.events.opened?.id).to.equal(event(2, 429).id);
+    expect(operator.press('G', 'q').state.events.isFollowing).to.equal(true);
   });
 
   it('stand still while paused, and are not followed', () => {

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { Operator, type Beginning } from '../operator.js';
+import { cursorRow } from '../../../tui/state/window.js';
 import { project, REFUSED, SECRET, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
 
 const PROJECTS = [project('off', { is_active: false }), project('web'), project('shop')];
@@ -14,11 +15,9 @@ const created = () => watching().press('n', 'tab').types('mine').press('enter', 
 describe('a new token', () => {
   it('is of an active project, that of the filter or of the context first', () => {
     expect(watching().press('n').value('project')).to.equal('project-web');
-    expect(
-      watching({ place: { project: 'shop' } })
-        .press('n')
-        .value('project'),
-    ).to.equal('project-shop');
+    const empty = new SimulatedDaemon({ projects: PROJECTS });
+    const inShop = new Operator({ daemon: empty, place: { project: 'shop' } });
+    expect(inShop.press('n').value('project')).to.equal('project-shop');
     const daemon = new SimulatedDaemon({ projects: PROJECTS });
     const there = new Operator({ daemon, tab: 'projects' }).press('enter');
     expect(there.press('q', 'j').press('n').dialog.title).to.equal('New project');
@@ -29,6 +28,56 @@ describe('a new token', () => {
     const operator = new Operator({ daemon: new SimulatedDaemon({ tokens, projects: PROJECTS }) });
     expect(operator.press('enter', 'n').value('project')).to.equal('project-shop');
     expect(operator.press('escape', 'escape', 'j', 'enter', 'n').value('project')).to.equal('project-web');
+  });
+
+  it('is of the project of the row under the cursor (finding A5)', () => {
+    const tokens = [token(0), token(1, { project_id: 'project-shop' }), token(2, { project_id: 'project-off' })];
+    const daemon = new SimulatedDaemon({ tokens, projects: PROJECTS });
+    const operator = new Operator({ daemon, place: { project: 'web' } }).press('j', 'n');
+    expect(operator.value('project')).to.equal('project-shop');
+    operator.press('escape', 'j', 'n');
+    expect(operator.value('project'), 'what is off issues none').to.equal('project-web');
+    expect(operator.dialog.notes[0]?.words).to.equal('Project off is inactive: this is for another one.');
+  });
+
+  it('is of the project under the cursor (finding A5)', () => {
+    const operator = watching({ tab: 'projects' }).press('j', 'N');
+    expect(operator.dialog.title).to.equal('New token');
+    const under = operator.press('escape').state.projects.window;
+    expect(operator.press('N').value('project')).to.equal(cursorRow(under)?.id);
+    expect(operator.value('project')).to.equal('project-shop');
+  });
+
+  const many = () => {
+    const projects = ['alpha', 'batch', 'cron', 'prod-web', 'web', 'web-eu', 'web us', 'zeta'].map((name) =>
+      project(name),
+    );
+    return new Operator({ daemon: new SimulatedDaemon({ projects }) }).press('n');
+  };
+
+  it('is of the project that is typed, letter by letter, and of no other on the way (finding A5)', () => {
+    const operator = many();
+    const seen = [...'web'].map((letter) => operator.press(letter).value('project'));
+    expect(seen).to.deep.equal(['project-web', 'project-web', 'project-web']);
+    expect(operator.press('-').value('project')).to.equal('project-web-eu');
+    expect(operator.press('backspace', 'space').value('project')).to.equal('project-web us');
+  });
+
+  it('stays of that project when a letter fits none, which is said (finding A5)', () => {
+    const operator = many().types('webx');
+    expect(operator.value('project')).to.equal('project-web');
+    expect(operator.dialog.problem).to.equal('There is no project with “webx” in its name');
+    expect(operator.press('right').value('project'), 'arrows go through what fits').to.equal('project-web-eu');
+    expect(operator.press('right', 'right').value('project'), 'a part of the name fits last').to.equal(
+      'project-prod-web',
+    );
+    expect(operator.press('right').value('project')).to.equal('project-web');
+  });
+
+  it('begins a search anew in another field, or when what was typed is taken back (finding A5)', () => {
+    const operator = many().types('we').press('tab', 'shift+tab').types('z');
+    expect(operator.value('project')).to.equal('project-zeta');
+    expect(operator.press('ctrl+u').types('cr').value('project')).to.equal('project-cron');
   });
 
   it('is not offered without an active project', () => {

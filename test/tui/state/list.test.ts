@@ -17,6 +17,22 @@ describe('the list of tokens', () => {
     expect(operator.press('ctrl+u').cursor?.name).to.equal('name-0');
   });
 
+  it('begins with the live ones that expire next, and ends with the dead (finding A10)', () => {
+    const operator = watching([
+      token(0, { name: 'dead for years', state: 'expired', expires_at: at(-9_000 * HOUR_MS) }),
+      token(1, { name: 'dies later', expires_at: at(9 * HOUR_MS) }),
+      token(2, { name: 'revoked', is_active: false, expires_at: at(HOUR_MS) }),
+      token(3, { name: 'dies next', expires_at: at(2 * HOUR_MS) }),
+      token(4, { name: 'dead since yesterday', state: 'expired', expires_at: at(-24 * HOUR_MS) }),
+    ]);
+    const names = [0, 1, 2, 3, 4].map((row) => operator.rowAt(row)?.name);
+    expect(names).to.deep.equal(['dies next', 'dies later', 'revoked', 'dead since yesterday', 'dead for years']);
+    const sorts = operator.effects.flatMap((effect) =>
+      effect.do === 'ask' && effect.question.of === 'tokens' ? [effect.question.query.sort] : [],
+    );
+    expect(sorts[0], 'the daemon puts them in order, page by page').to.equal('live');
+  });
+
   it('goes to the last and the first of 100,000, whose total comes from the API', () => {
     const operator = watching(many(100_000)).forgets().press('G');
     expect(operator.cursor?.name).to.equal('name-99999');

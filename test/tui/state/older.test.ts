@@ -1,0 +1,89 @@
+/** A daemon of an older release: its answers lack what this one knows. */
+import { stripVTControlCharacters } from 'node:util';
+import { expect } from 'chai';
+import { NOT_SAID } from '../../../daemon/api/older.js';
+import { linesOf } from '../../../tui/lines.js';
+import type { Action, Question } from '../../../tui/state/exchange.js';
+import { TABS } from '../../../tui/state/state.js';
+import { Operator } from '../operator.js';
+import { record, REFUSED, SimulatedDaemon, token } from '../simulated.js';
+
+/** A daemon whose answers all lack one field, however deep it stands. */
+class OlderDaemon extends SimulatedDaemon {
+  lacked = 0;
+
+  constructor(private readonly field: string) {
+    super({
+      tokens: [token(0, { last_used_at: null }), token(1, { max_requests: 10 }), token(2, { is_active: false })],
+    });
+    this.records = [record(0, { action: 'token.create' }), record(1)];
+  }
+
+  override answer(question: Question): Action {
+    const action = super.answer(question);
+    return action.on === 'answered' ? ({ ...action, answer: this.#without(action.answer) } as Action) : action;
+  }
+
+  #without(it: unknown): unknown {
+    if (Array.isArray(it)) return it.map((item) => this.#without(item));
+    if (typeof it !== 'object' || it === null) return it;
+    if (this.field in it) this.lacked++;
+    const rest = Object.entries(it).filter(([name]) => name !== this.field || name === 'items');
+    return Object.fromEntries(rest.map(([name, value]) => [name, this.#without(value)]));
+  }
+}
+
+const FIELDS_OF_STATUS =
+  'status missing degraded version instance started_at uptime_s database driver schema pending_migrations redis event_bus kind buffered published dropped lag audit records failures projects tokens counted_at requests in_flight per_second errors_per_second cache backend hit_ratio upstream p50_ms p95_ms';
+const FIELDS_OF_LISTS =
+  'name project_id is_active state expires_at max_requests request_count cache_hit_count created_at last_used_at obfuscated api_key_hint updated_at deactivated_at hits entries bytes misses time action actor outcome token_id request_id client_ip reason count details';
+
+describe('an older daemon', () => {
+  for (const field of `${FIELDS_OF_STATUS} ${FIELDS_OF_LISTS}`.split(' ')) {
+    it(`that does not say ${field} is shown on every screen (finding A17)`, () => {
+      const daemon = new OlderDaemon(field);
+      const operator = new Operator({ daemon });
+      const look = () => {
+        for (const [columns, rows] of [
+          [80, 24],
+          [160, 50],
+        ] as const) {
+          const seen = linesOf(operator.resizes(columns, rows).state).map(stripVTControlCharacters).join('\n');
+          expect(seen).to.not.match(/undefined|NaN|\[object/);
+        }
+      };
+      look();
+      for (const at of TABS.keys()) {
+        operator.press(String(at + 1)).passes(2_000);
+        look();
+        operator.press('enter');
+        look();
+        operator.press('escape', 'j', 'k');
+      }
+      operator.press('2', 'g', 'enter');
+      look();
+      operator.press('2', 'ctrl+a', 'x');
+      look();
+      expect(daemon.lacked, 'it was in an answer').to.be.greaterThan(0);
+    });
+  }
+
+  it('is said to be older, with its release (finding A17)', () => {
+    const operator = new Operator({ daemon: new OlderDaemon('requests'), tab: 'overview' });
+    const seen = linesOf(operator.passes(8_000).state).map(stripVTControlCharacters);
+    expect(seen.at(-2)).to.contain(`! the daemon is llmp 1.0.0, an older release: what it does not say is ${NOT_SAID}`);
+    expect(seen.join('\n')).to.match(/— requests\/s/);
+  });
+
+  it('that does not know the order is asked for one that it knows (finding A17) (finding A10)', () => {
+    const daemon = new SimulatedDaemon({ tokens: [token(0), token(1)] });
+    daemon.failing = (question) =>
+      question.of === 'tokens' && question.query.sort?.endsWith('live')
+        ? { ...REFUSED, status: 400, code: 'invalid_request', message: 'sort must be one of created_at, …' }
+        : null;
+    const operator = new Operator({ daemon });
+    expect(operator.length).to.equal(2);
+    expect(operator.says).to.equal('This daemon is older and cannot put the live tokens first');
+    expect(operator.state.connection.is).to.equal('live');
+  });
+});
