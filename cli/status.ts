@@ -95,11 +95,11 @@ const factsOf = (status: Partial<WireStatus>) =>
 
 /** Whether it lacks what this release knows. */
 function isOlder(facts: Facts): boolean {
-  let lacks = false;
+  const lacks: string[] = [];
   const said = Object.fromEntries(FACTS.flatMap((name) => (facts[name] === null ? [] : [[name, facts[name]]])));
-  statusOf({ ...NO_STATUS, ...said }, () => (lacks = true));
+  statusOf({ ...NO_STATUS, ...said }, (field) => lacks.push(field));
   const mayBeNull = FACTS.filter((name) => NO_STATUS[name] === null);
-  return lacks || FACTS.some((name) => facts[name] === null && !mayBeNull.includes(name));
+  return lacks.length > 0 || FACTS.some((name) => facts[name] === null && !mayBeNull.includes(name));
 }
 
 const listedOr = (nothing: string, names: readonly string[]) => (names.length === 0 ? nothing : names.join(', '));

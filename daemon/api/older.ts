@@ -149,7 +149,7 @@ function filled<T>(whole: T, answer: unknown, missed: Missed): T {
   const all: Record<string, unknown> = { ...answer };
   for (const [name, value] of Object.entries(whole)) {
     if (!(name in answer)) missed(name);
-    all[name] = filled(value as unknown, answer[name], missed);
+    all[name] = filled(value, answer[name], missed);
   }
   return all as T;
 }

@@ -1,5 +1,4 @@
 /** The line above the footer: what is typed, what goes on, what happened, what is wrong; and at its right how much traffic there is. */
-import { NOT_SAID } from '../../daemon/api/older.js';
 import { keyShown } from '../keys/binding.js';
 import { BINDINGS } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
@@ -8,6 +7,7 @@ import { clockTime, exact, rate, span } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
 import { between, cut, fitted, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_TOLD_MS } from '../state/connection.js';
+import { NOT_SAID } from '../state/older.js';
 import { isStoppable, layer, type Message, type Prompt, type State } from '../state/state.js';
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };

@@ -1,5 +1,5 @@
 /** Numbers and times as people read them. NaN is what an older daemon does not say, and is shown as `—`. */
-import { NOT_SAID } from '../../daemon/api/older.js';
+import { NOT_SAID } from '../state/older.js';
 
 /** `4,211`, and from 100,000 on `123k`, `1.23M`: at most six characters. */
 export function count(value: number): string {

@@ -143,9 +143,15 @@ function records(state: State, { history }: TokenState, token: WireToken): Strip
 }
 
 /** All of its use in one line. */
-function useLine(record: WireAuditRecord, { request_count: used }: WireToken, now: number): Strip {
-  const times = text(`  ${exact(used)} request${used === 1 ? '' : 's'} in all`, 'faint');
-  return strip(recordLine({ ...record, reason: null }, now), times);
+function useLine({ time, client_ip: ip }: WireAuditRecord, { request_count: used }: WireToken, now: number): Strip {
+  return strip(
+    dateTime(time),
+    fitted([text(`  ${relativeTime(time, { now })}`, 'faint')], 11),
+    ' ',
+    fitted(strip('token.use'), 17),
+    ` ${exact(used)} request${used === 1 ? '' : 's'} in all`,
+    ip !== null && text(`, lately from ${ip}`, 'faint'),
+  );
 }
 
 function recordLine({ time, action, actor, outcome, client_ip: ip, reason }: WireAuditRecord, now: number): Strip {

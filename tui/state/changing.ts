@@ -225,6 +225,6 @@ function itemOf(state: State, token: WireToken): DialogItem {
 export function perMinute({ tokens, nowMs }: State, { id, request_count }: WireToken): number | null {
   const before = tokens.counted.get(id);
   const ageMs = before ? nowMs - before.atMs : 0;
-  if (!before || ageMs < 5_000) return null;
+  if (!before || ageMs < 5_000 || Number.isNaN(request_count)) return null;
   return Math.round(((request_count - before.count) * 60_000) / ageMs);
 }

@@ -129,7 +129,7 @@ export function choicesFound({ choices = [], sought = '' }: Pick<Field, 'choices
 function chosen(field: Field, key: string): { field: Field; problem: string | null } | undefined {
   const { line, sought = '' } = field;
   if (key === 'backspace' || key === 'ctrl+u') {
-    const rest = key === 'backspace' ? [...sought].slice(0, -1).join('') : '';
+    const rest = key === 'backspace' ? Array.from(sought).slice(0, -1).join('') : '';
     return { field: { ...field, sought: rest }, problem: null };
   }
   const letter = key === 'space' ? ' ' : key;
@@ -140,7 +140,7 @@ function chosen(field: Field, key: string): { field: Field; problem: string | nu
     const next = found[(at + by + found.length) % found.length];
     return { field: { ...field, line: lineOf(next?.value ?? line.text) }, problem: null };
   }
-  if ([...letter].length !== 1) return undefined;
+  if (Array.from(letter).length !== 1) return undefined;
   const typed = sought + letter;
   const found = choicesFound({ ...field, sought: typed });
   const [first] = found;

@@ -3,6 +3,8 @@ import * as older from '../../daemon/api/older.js';
 import type { Answered, Streamed } from './exchange.js';
 import type { State } from './state.js';
 
+export { NOT_SAID } from '../../daemon/api/older.js';
+
 /** So many are remembered: one is enough to know that the daemon is older. */
 const MOST_NAMES = 20;
 

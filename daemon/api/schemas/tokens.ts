@@ -87,7 +87,7 @@ export const tokenQuery = z.strictObject({
   ).optional(),
   sort: about(
     oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]),
-    'The order. With `-` in front the greatest or latest comes first.',
+    'The order. With `-` in front the greatest or latest comes first. `live` puts the active tokens first, those that expire next on top, then all others, those that expired last on top.',
   ).default('-created_at'),
 });
 

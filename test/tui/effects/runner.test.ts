@@ -114,8 +114,8 @@ describe('the effects of the terminal UI', () => {
       }
       await eventually('its uses are recorded', async () => {
         await daemon.daemon.usage.flush();
-        const { body } = await daemon.manage('GET', `/manage/audit?token_id=${id}&limit=1000`);
-        return (body as unknown[]).length >= 60;
+        const listed = await daemon.manage('GET', `/manage/audit?token_id=${id}&limit=1000`);
+        return (listed.body as unknown[]).length >= 60;
       });
       run({ do: 'ask', question: { of: 'tokenAudit', id } });
       const { question, answer } = await told('answered');
