@@ -1,0 +1,40 @@
+/** Caps: exactly as many as are allowed, over all instances together. */
+import { expect } from 'chai';
+import type { WireProject, WireToken, WireTokenCreated } from '../../../daemon/api/contract.js';
+import { UPSTREAM_KEY } from '../../support/daemon.js';
+import type { Given } from './part.js';
+
+export function behavesAtCaps(given: Given): void {
+  describe('a cap', () => {
+    let project: WireProject;
+    before(async () => {
+      project = await given.system.ask('POST', '/manage/projects', { body: { name: 'capped', api_key: UPSTREAM_KEY } });
+    });
+    const issued = (maxRequests: number) =>
+      given.system.ask<WireTokenCreated>('POST', '/manage/tokens', {
+        body: { project_id: project.id, max_requests: maxRequests },
+      });
+
+    it('lets exactly as many pass of many at once, whichever instance they come to, and counts them', async () => {
+      for (const cap of [1, 25, 40]) {
+        const token = await issued(cap);
+        given.system.provider.received.length = 0;
+        const statuses = await Promise.all(
+          Array.from({ length: cap + 60 }, (_, n) => given.system.completion(token.token, 'm', n)),
+        );
+        expect(statuses.filter((status) => status === 200)).to.have.lengthOf(cap);
+        expect(statuses.filter((status) => status === 429)).to.have.lengthOf(60);
+        expect(given.system.provider.received).to.have.lengthOf(cap);
+        await given.system.settled(token.id, cap);
+        const shown = await given.system.ask<WireToken>('GET', `/manage/tokens/${token.id}`);
+        expect(shown).to.deep.include({ request_count: cap, max_requests: cap, state: 'rate_limited' });
+      }
+    });
+
+    it('lets the last pass of those that come one by one, to one instance after the other', async () => {
+      const token = await issued(9);
+      for (let n = 0; n < 9; n++) expect(await given.system.completion(token.token, 'm', n)).to.equal(200);
+      for (let n = 0; n < 4; n++) expect(await given.system.completion(token.token, 'm', n)).to.equal(429);
+    });
+  });
+}

@@ -1,0 +1,168 @@
+/** Changes of many tokens at once, and how soon every instance goes by them. */
+import { expect } from 'chai';
+import type { WireProject, WireToken, WireTokenCreated } from '../../../daemon/api/contract.js';
+import { canary } from '../../support/canaries.js';
+import { UPSTREAM_KEY } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+import { each } from '../system.js';
+import type { Given } from './part.js';
+
+const MANY = 120;
+/** How long another instance may take to hear of a change. */
+const SOON_MS = 2_000;
+let projects = 0;
+
+export function behavesInChanges(given: Given): void {
+  describe('changes', () => {
+    let project: WireProject;
+    beforeEach(async () => {
+      const body = { name: `changed ${given.system.deployment.name} ${++projects}`, api_key: UPSTREAM_KEY };
+      project = await given.system.ask('POST', '/manage/projects', { body });
+    });
+
+    const issued = (fields = {}) =>
+      given.system.ask<WireTokenCreated>('POST', '/manage/tokens', { body: { project_id: project.id, ...fields } });
+    async function many(): Promise<WireTokenCreated[]> {
+      const tokens: WireTokenCreated[] = [];
+      await each(Array.from({ length: MANY }), async (_, n) => (tokens[n] = await issued()));
+      return tokens;
+    }
+    const statesOf = async () => {
+      const { items } = await given.system.walk<WireToken>(`/manage/tokens?limit=50&project_id=${project.id}`);
+      return items.map(({ state }) => state);
+    };
+    const recordsOf = async (action: string) =>
+      (
+        await given.system.walk<{ count: number | null }>(
+          `/manage/audit?limit=50&action=${action}&project_id=${project.id}`,
+        )
+      ).items;
+    const statusAt = async (at: number, { token }: WireTokenCreated) => {
+      const response = await given.system.call(token, '/v1/models', { at });
+      await response.text();
+      return response.status;
+    };
+    /** Behind nginx it cannot be said which instance a request comes to. */
+    const everywhere = async (token: WireTokenCreated, status: number) => {
+      for (let at = 0; at < 4; at++) {
+        await eventually(`${status} of instance ${at}`, async () => (await statusAt(at, token)) === status, SOON_MS);
+      }
+    };
+
+    it('of many tokens by the command line are made and recorded one by one', async () => {
+      const tokens = await many();
+      const ids = tokens.map(({ id }) => id).join('\n');
+      const revoked = await given.system.llmp(['token', 'revoke', '-', '--yes'], ids);
+      expect(revoked.exitCode, revoked.err).to.equal(0);
+      expect(await statesOf()).to.deep.equal(Array(MANY).fill('revoked'));
+      expect(await recordsOf('token.revoke')).to.have.lengthOf(MANY);
+      await everywhere(tokens[7]!, 401);
+      const restored = await given.system.llmp(['token', 'reactivate', '-', '--yes'], ids);
+      expect(restored.exitCode, restored.err).to.equal(0);
+      expect(await statesOf()).to.deep.equal(Array(MANY).fill('active'));
+      await everywhere(tokens[7]!, 200);
+    });
+
+    it('of all tokens of a project are one change, which every instance goes by', async () => {
+      const tokens = await many();
+      await everywhere(tokens[3]!, 200);
+      const path = `/manage/projects/${project.id}/tokens/revoke`;
+      expect(await given.system.ask('POST', path)).to.deep.include({ revoked_count: MANY });
+      expect(await statesOf()).to.deep.equal(Array(MANY).fill('revoked'));
+      expect((await recordsOf('token.revoke_all')).map(({ count }) => count)).to.deep.equal([MANY]);
+      await everywhere(tokens[3]!, 401);
+      await everywhere(tokens[90]!, 401);
+      expect(await given.system.ask('POST', path)).to.deep.include({ revoked_count: 0 });
+    });
+
+    it('of a project that is deactivated and reactivated hold everywhere', async () => {
+      const token = await issued();
+      for (const [isActive, status, state] of [
+        [false, 403, 'project_inactive'],
+        [true, 200, 'active'],
+      ] as const) {
+        await given.system.ask('PATCH', `/manage/projects/${project.id}`, { body: { is_active: isActive } });
+        await everywhere(token, status);
+        expect(await statesOf()).to.deep.equal([state]);
+      }
+    });
+
+    it('revoke a token on the instance that was told from the very next request on', async () => {
+      const token = await issued();
+      const { count, deployment } = given.system;
+      if (deployment.isBehindNginx) return everywhere(token, 200);
+      for (let at = 0; at < count; at++) {
+        for (const isActive of [false, true]) {
+          await given.system.ask('PATCH', `/manage/tokens/${token.id}`, { body: { is_active: isActive }, at });
+          expect(await statusAt(at, token)).to.equal(isActive ? 200 : 401);
+          await everywhere(token, isActive ? 200 : 401);
+        }
+      }
+    });
+
+    it('end what is in flight on any instance when its token is revoked on one', async () => {
+      const { provider } = given.system;
+      const before = provider.answer;
+      provider.answer = (_req, res) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' });
+        res.write('data: 1\n\n');
+      };
+      try {
+        const token = await issued();
+        const responses = await Promise.all(
+          [0, 1].map((at) => given.system.call(token.token, '/v1/stream', { method: 'POST', body: '', at })),
+        );
+        expect(responses.map(({ status }) => status)).to.deep.equal([200, 200]);
+        const reads = responses.map((response) =>
+          response.text().then(
+            () => 'whole',
+            () => 'cut',
+          ),
+        );
+        await given.system.ask('DELETE', `/manage/tokens/${token.id}`, { at: 0 });
+        expect(await Promise.all(reads)).to.deep.equal(['cut', 'cut']);
+      } finally {
+        provider.answer = before;
+      }
+    });
+
+    it('of an upstream key hold everywhere', async () => {
+      const token = await issued();
+      const upstreamKey = canary('upstream');
+      await given.system.ask('PATCH', `/manage/projects/${project.id}`, { body: { api_key: upstreamKey } });
+      for (let at = 0; at < 4; at++) {
+        await eventually('the provider is sent the new key', async () => {
+          given.system.provider.received.length = 0;
+          await given.system.completion(token.token, 'm', at);
+          return given.system.provider.received[0]?.headers.authorization === `Bearer ${upstreamKey}`;
+        });
+      }
+    });
+
+    it('show in conditional requests, whichever instance is asked', async () => {
+      const token = await issued();
+      for (const path of [
+        `/manage/tokens/${token.id}`,
+        `/manage/tokens?limit=50&project_id=${project.id}`,
+        `/manage/projects/${project.id}`,
+        '/manage/projects?limit=5',
+        `/manage/audit?limit=5&project_id=${project.id}`,
+      ]) {
+        const etag = (await given.system.manage('GET', path)).headers.get('etag') ?? '';
+        expect(etag).to.match(/^"[\w-]+"$/);
+        for (let at = 0; at < given.system.count; at++) {
+          const again = await given.system.manage('GET', path, { headers: { 'if-none-match': etag }, at });
+          expect(again.status, path).to.equal(304);
+        }
+        const of = path.startsWith('/manage/tokens') ? `/manage/tokens/${token.id}` : `/manage/projects/${project.id}`;
+        const body = path.startsWith('/manage/tokens')
+          ? { is_active: false }
+          : { name: `${project.name} ${path.length}` };
+        await given.system.ask('PATCH', of, { body });
+        const changed = await given.system.manage('GET', path, { headers: { 'if-none-match': etag } });
+        expect(changed.status, path).to.equal(200);
+        if (path.startsWith('/manage/tokens')) await given.system.ask('PATCH', of, { body: { is_active: true } });
+      }
+    });
+  });
+}

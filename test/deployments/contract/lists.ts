@@ -1,0 +1,129 @@
+/** Lists: every order and filter over all pages, and how many there are. */
+import { expect } from 'chai';
+import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
+import type { Given } from './part.js';
+import { inOrder, type Sort, SORTS, stateOf, type Stored, storedTokens } from './stored.js';
+
+const LIMIT = 150;
+const STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'];
+const HOUR_MS = 3_600_000;
+
+export function behavesInLists(given: Given): void {
+  describe('lists', () => {
+    let stored: Stored[];
+    before(async () => {
+      stored = await storedTokens(given.system);
+    });
+
+    async function walked(query: string): Promise<string[]> {
+      const { items, total, pages } = await given.system.walk<WireToken>(`/manage/tokens?limit=${LIMIT}&${query}`);
+      expect(total, query).to.equal(items.length);
+      expect(pages, query).to.equal(Math.max(1, Math.ceil(items.length / LIMIT)));
+      return items.map(({ id }) => id);
+    }
+
+    for (const sort of Object.keys(SORTS) as Sort[]) {
+      for (const sign of ['', '-']) {
+        it(`of tokens by ${sign}${sort} hold each token once, in order, over all pages`, async () => {
+          expect(stored.length).to.be.greaterThan(3 * LIMIT);
+          expect(await walked(`sort=${sign}${sort}`)).to.deep.equal(inOrder(stored, sort, sign === '-'));
+        });
+      }
+    }
+
+    const nowMs = Date.now();
+    const isIn = (state: string) => (token: Stored) => stateOf(token, Date.now()) === state;
+    const filters: [query: string, lets: (token: Stored) => boolean][] = [
+      ...STATES.flatMap((state): typeof filters => [
+        [`state=${state}`, isIn(state)],
+        [`state=!${state}`, (token) => !isIn(state)(token)],
+      ]),
+      ['state=revoked,expired', (token) => isIn('revoked')(token) || isIn('expired')(token)],
+      ['active_only=true', isIn('active')],
+      ['q=JOB', ({ name }) => name.toLowerCase().includes('job')],
+      ['q=b%25C', ({ name }) => name.toLowerCase().includes('b%c')],
+      ['words=ci !" 1"', ({ name }) => name.toLowerCase().includes('ci') && !name.includes(' 1')],
+      ['used_over=40', ({ requestCount, maxRequests }) => maxRequests > 0 && requestCount / maxRequests > 0.4],
+      ['used_under=60', ({ requestCount, maxRequests }) => maxRequests > 0 && requestCount / maxRequests < 0.6],
+      [
+        `expires_after=${new Date(nowMs).toISOString()}&expires_before=${new Date(nowMs + 9 * HOUR_MS).toISOString()}`,
+        ({ expiresAt }) => expiresAt > nowMs && expiresAt < nowMs + 9 * HOUR_MS,
+      ],
+    ];
+    for (const [query, lets] of filters) {
+      it(`of tokens with ${query.replace(/\d{4}-\S+?Z/g, '…')} hold what fits, over all pages, and count it`, async () => {
+        const fitting = stored.filter(lets);
+        for (const [sort, isDescending] of [
+          ['expires_at', false],
+          ['name', true],
+        ] as const) {
+          const order = `sort=${isDescending ? '-' : ''}${sort}`;
+          expect(await walked(`${query}&${order}`)).to.deep.equal(inOrder(fitting, sort, isDescending));
+        }
+      });
+    }
+
+    it('of the tokens of one project, of several and of all others hold what fits', async () => {
+      const [one, other] = given.furnished.projects.map(({ id }) => id);
+      const of = (lets: (projectId: string) => boolean) =>
+        inOrder(
+          stored.filter(({ projectId }) => lets(projectId)),
+          'created_at',
+          true,
+        );
+      expect(await walked(`project_id=${one}`)).to.deep.equal(of((id) => id === one));
+      expect(await walked(`project_id=${one},${other}`)).to.deep.equal(of((id) => id === one || id === other));
+      expect(await walked(`project_id=!${one}`)).to.deep.equal(of((id) => id !== one));
+      const revoked = `project_id=${one}&state=revoked&q=job`;
+      const wanted = stored.filter(
+        (token) =>
+          token.projectId === one &&
+          stateOf(token, Date.now()) === 'revoked' &&
+          token.name.toLowerCase().includes('job'),
+      );
+      expect(await walked(revoked)).to.deep.equal(inOrder(wanted, 'created_at', true));
+    });
+
+    it('of projects hold each once, the newest first, over all pages', async () => {
+      const { items, total, pages } = await given.system.walk<WireProject>('/manage/projects');
+      expect(pages).to.be.greaterThan(1);
+      expect(total).to.equal(items.length);
+      const rows = await given.system.select<{ id: string; created_at: number | string }>(
+        'SELECT id, created_at FROM projects',
+      );
+      const newest = rows.sort((a, b) => Number(b.created_at) - Number(a.created_at) || (a.id < b.id ? 1 : -1));
+      expect(items.map(({ id }) => id)).to.deep.equal(newest.map(({ id }) => id));
+      const inactive = await given.system.walk<WireProject>('/manage/projects?is_active=false&limit=1');
+      expect(inactive.items.map(({ id }) => id)).to.deep.equal([given.furnished.idle.id]);
+    });
+
+    it('show what a token is by itself, numbers as numbers', async () => {
+      const { items } = await given.system.walk<WireToken>('/manage/tokens?limit=1000');
+      for (const item of items.filter((_, n) => n % 40 === 0)) {
+        expect(await given.system.ask('GET', `/manage/tokens/${item.id}`)).to.deep.equal(item);
+      }
+      const byId = new Map(stored.map((token) => [token.id, token]));
+      for (const { id, request_count, max_requests, expires_at, state } of items) {
+        const token = byId.get(id);
+        expect({ request_count, max_requests, expires_at, state }).to.deep.equal({
+          request_count: token?.requestCount,
+          max_requests: token?.maxRequests,
+          expires_at: new Date(token?.expiresAt ?? NaN).toISOString(),
+          state: token && stateOf(token, Date.now()),
+        });
+      }
+    });
+
+    it('refuse the cursor of another list', async () => {
+      const page = await given.system.manage('GET', '/manage/tokens?limit=1');
+      const cursor = /cursor=([^&>]+)/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
+      for (const [query, status] of [
+        ['limit=2', 200],
+        ['sort=name', 400],
+        ['state=active', 400],
+      ] as const) {
+        expect((await given.system.manage('GET', `/manage/tokens?${query}&cursor=${cursor}`)).status).to.equal(status);
+      }
+    });
+  });
+}

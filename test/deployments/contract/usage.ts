@@ -1,0 +1,107 @@
+/** Reports of usage: whatever is told apart, the sums are those of the requests that were made. */
+import { expect } from 'chai';
+import type { WireUsageLine } from '../../../daemon/api/contract.js';
+import type { Used } from '../furnished.js';
+import type { Given } from './part.js';
+
+const DAY_MS = 86_400_000;
+const REPORTS = [
+  '',
+  'token',
+  'project',
+  'model',
+  'hour',
+  'day',
+  'token,model',
+  'project,day',
+  'project,hour',
+  'model,day',
+  'token,hour',
+  'token,day',
+  'project,model,hour',
+  'token,project,model,day',
+  'token,project,model,hour',
+];
+
+type Counts = [requests: number, promptTokens: number, completionTokens: number];
+
+const PARTS: Record<string, (used: Used) => string> = {
+  token: ({ tokenId }) => tokenId,
+  project: ({ projectId }) => projectId,
+  model: ({ model }) => model,
+  hour: ({ hourMs }) => new Date(hourMs).toISOString(),
+  day: ({ hourMs }) => new Date(hourMs - (hourMs % DAY_MS)).toISOString(),
+};
+
+function summed(usage: readonly Used[], by: readonly string[]): Record<string, Counts> {
+  const sums: Record<string, Counts> = {};
+  for (const used of usage) {
+    const sum = (sums[by.map((part) => PARTS[part]?.(used)).join(' ')] ??= [0, 0, 0]);
+    sum[0] += used.requests;
+    sum[1] += used.promptTokens;
+    sum[2] += used.completionTokens;
+  }
+  return sums;
+}
+
+function reported(lines: readonly WireUsageLine[], by: readonly string[]): Record<string, Counts> {
+  const named: Record<string, string> = { token: 'token_id', project: 'project_id' };
+  const keyOf = (line: WireUsageLine) =>
+    by.map((part) => String(line[(named[part] ?? part) as keyof WireUsageLine])).join(' ');
+  return Object.fromEntries(
+    lines.map((line) => [keyOf(line), [line.requests, line.prompt_tokens, line.completion_tokens]]),
+  );
+}
+
+export function behavesInUsage(given: Given): void {
+  describe('usage', () => {
+    const since = () => new Date(given.furnished.beganMs - 30 * DAY_MS).toISOString();
+    const report = async (query: string) =>
+      given.system.ask<WireUsageLine[]>('GET', `/manage/usage?since=${since()}&${query}`);
+    /** What an instance was last asked for it writes when it is asked itself. */
+    before(async () => {
+      for (let at = 0; at < given.system.count; at++) await given.system.ask('GET', '/manage/usage', { at });
+    });
+
+    for (const by of REPORTS) {
+      it(`by ${by || 'nothing'} adds up to the requests that were made`, async () => {
+        const parts = by.split(',').filter(Boolean);
+        const lines = await report(by && `by=${by}`);
+        expect(reported(lines, parts)).to.deep.equal(summed(given.furnished.usage, parts));
+        expect(lines.reduce((sum, { requests }) => sum + requests, 0)).to.equal(
+          given.furnished.usage.reduce((sum, { requests }) => sum + requests, 0),
+        );
+      });
+    }
+
+    it('of one project, of one token and of some hours is a part of that', async () => {
+      const { usage } = given.furnished;
+      const [{ projectId, tokenId, hourMs }] = usage.slice(-9) as [Used];
+      const of = (lets: (used: Used) => boolean) => summed(usage.filter(lets), ['model']);
+      const models = async (query: string) => reported(await report(`by=model&${query}`), ['model']);
+      expect(await models(`project_id=${projectId}`)).to.deep.equal(of((used) => used.projectId === projectId));
+      expect(await models(`token_id=${tokenId}`)).to.deep.equal(of((used) => used.tokenId === tokenId));
+      const until = hourMs + 60 * 3_600_000;
+      const lines = await given.system.ask<WireUsageLine[]>(
+        'GET',
+        `/manage/usage?by=model&since=${new Date(hourMs).toISOString()}&until=${new Date(until).toISOString()}`,
+      );
+      expect(reported(lines, ['model'])).to.deep.equal(of((used) => used.hourMs >= hourMs && used.hourMs < until));
+    });
+
+    it('comes out of the command line with the same numbers', async () => {
+      const { exitCode, out, err } = await given.system.llmp([
+        'usage',
+        '--by',
+        'token,day',
+        '--since',
+        '30d',
+        '-o',
+        'json',
+      ]);
+      expect(exitCode, err).to.equal(0);
+      const parts = ['token', 'day'];
+      expect(reported(JSON.parse(out) as WireUsageLine[], parts)).to.deep.equal(summed(given.furnished.usage, parts));
+    });
+  });
+}

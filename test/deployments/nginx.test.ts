@@ -1,0 +1,4 @@
+import { keepsTheContract } from './contract.js';
+import { ROWS } from './rows.js';
+
+keepsTheContract(ROWS.nginx);
