@@ -111,4 +111,8 @@ const COUNTS = [
   { field: 'errors', title: 'ERRORS', rank: 1 },
   { field: 'prompt_tokens', title: 'PROMPT', rank: 1 },
   { field: 'completion_tokens', title: 'COMPLETION', rank: 1 },
+  // Behind the others: scripts find those by their place.
+  { field: 'upstream_refused', title: 'UPSTREAM 4XX', rank: 2 },
+  { field: 'upstream_errors', title: 'UPSTREAM 5XX', rank: 4 },
+  { field: 'cut', title: 'CUT', rank: 5 },
 ] as const;

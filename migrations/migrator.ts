@@ -9,11 +9,12 @@ import { auditOrder } from './0002-audit-order.js';
 import { usage } from './0003-usage.js';
 import { stateCounts } from './0004-state-counts.js';
 import { severalInstances } from './0005-several-instances.js';
+import { usageOutcomes } from './0006-usage-outcomes.js';
 import { MigrationsLocked, whileAlone } from './lock.js';
 import type { Migration } from './migration.js';
 import { Schema } from './schema.js';
 
-const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage, stateCounts, severalInstances];
+const MIGRATIONS: readonly Migration[] = [firstTables, auditOrder, usage, stateCounts, severalInstances, usageOutcomes];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {

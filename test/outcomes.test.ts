@@ -38,7 +38,8 @@ describe('every request has exactly one outcome', () => {
   };
   const SCENES: [what: string, outcome: Outcome, play: () => Promise<unknown>][] = [
     ['a good answer', 'ok', answering(200)],
-    ["the provider's 404", 'ok', answering(404)],
+    ["the provider's 404 (finding A13)", 'upstream_refused', answering(404)],
+    ["the provider's 429 (finding A13)", 'upstream_refused', answering(429)],
     ["the provider's 503", 'upstream_error', answering(503)],
     ["the provider's 401", 'upstream_error', answering(401)],
     ['a bad token', 'refused', () => scene.get(null)],

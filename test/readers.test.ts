@@ -10,6 +10,7 @@ import { BodyCapture } from '../daemon/core/content/body.js';
 import { modelNamed, modelShown } from '../daemon/core/content/facts.js';
 import { memberOf, whole } from '../daemon/core/content/members.js';
 import { StreamedMessage } from '../daemon/core/content/message.js';
+import { RealtimeReader } from '../daemon/core/content/realtime.js';
 import { modelAskedFor } from '../daemon/core/content/request.js';
 import { EventStreamReader } from '../daemon/core/content/stream.js';
 import { directivesOf } from '../daemon/core/cache-control.js';
@@ -152,6 +153,7 @@ const ENDED = {
   status: 200,
   code: null,
   outcome: 'ok',
+  isForwarded: true,
   cache: 'miss',
   durationMs: 1,
   upstreamMs: null,
@@ -225,6 +227,18 @@ const READERS: Record<string, Reader<unknown>> = {
       return message.spelled();
     },
   }),
+  'frames of a realtime connection': allBy({
+    most: PIECE,
+    worst: {
+      'empty frames': (size) => bytes(filled('\x81\x00', size)),
+      'responses without usage': (size) => bytes(filled('\x81\x20{"usage":{,"usage":{"response.done"', size)),
+      'large ones': (size) => bytes(filled(`\x81\x7e\x0f\xff"response.done"${'{"usage":'.repeat(453)}   `, size)),
+      pings: (size) => bytes(filled('\x89\x00', size)),
+    },
+    read: (piece) => {
+      new RealtimeReader('/v1/realtime?model=m').piece(piece);
+    },
+  }),
   'the pieces of a message': allBy({
     most: 4 * MB,
     worst: { 'of one character': deltas('a'), 'of several': deltas('abcdefgh') },
@@ -240,8 +254,9 @@ const READERS: Record<string, Reader<unknown>> = {
     worst: TEXTS,
     read: (text) => capture(bytes(text), 'text/plain'),
   }),
+  // Twice the default of OBSERVABILITY_MAX_BODY_BYTES. To ask for more is the operator's choice.
   'the event of a captured body': allBy({
-    most: 512 * KB,
+    most: 128 * KB,
     worst: {
       ...TEXTS,
       quotes: (size) => filled('"', size),

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { WireUsageLine } from '../daemon/api/contract.js';
 import type { RequestEnded } from '../daemon/core/events.js';
 import type { EventJson } from '../daemon/store/event-json.js';
 import { eventually } from './support/eventually.js';
@@ -24,7 +25,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
   let ended: RequestEnded[];
   let known: RequestEnded[];
   let metrics: string;
-  let usage: { requests: number; hits: number; refused: number; errors: number; prompt_tokens: number }[];
+  let usage: WireUsageLine[];
 
   before(async function () {
     if (WITHOUT_REDIS) this.skip();
@@ -124,8 +125,20 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     expect(sum(usage.map(({ hits }) => hits)))
       .to.equal(known.filter(({ cache }) => cache === 'hit').length)
       .and.to.equal(2);
+    expect(sum(usage.map((line) => line.upstream_refused)))
+      .to.equal(of(['upstream_refused']))
+      .and.to.equal(1);
+    expect(sum(usage.map((line) => line.upstream_errors))).to.equal(of(['upstream_error']));
     expect(sum(usage.map(({ errors }) => errors))).to.equal(of(['upstream_error', 'timeout', 'truncated', 'drained']));
     expect(sum(usage.map(({ prompt_tokens }) => prompt_tokens))).to.equal(15);
+  });
+
+  it('the metrics count each outcome (finding A13)', () => {
+    for (const outcome of ['ok', 'refused', 'upstream_refused', 'upstream_error'] as const) {
+      const times = ended.filter((it) => it.outcome === outcome).length;
+      expect(metrics).to.include(`llmp_request_outcomes_total{outcome="${outcome}"} ${times}\n`);
+      expect(times, outcome).to.be.above(0);
+    }
   });
 
   it('the metrics count every request, and each kind of refusal', () => {

@@ -10,7 +10,17 @@ import type { SqliteDatabase } from '../daemon/store/sql/sqlite-database.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const NONE = { requests: 0, hits: 0, refused: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0 };
+const NONE = {
+  requests: 0,
+  hits: 0,
+  refused: 0,
+  errors: 0,
+  upstream_refused: 0,
+  upstream_errors: 0,
+  cut: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+};
 
 const answering =
   (promptTokens: number, completionTokens: number, model = 'gpt-test'): Answer =>
@@ -104,7 +114,15 @@ describe('usage', () => {
     upstream.destroy(); // It might have been kept.
     expect(await report(scene.daemon, 'by=token,model')).to.deep.equal([
       { token_id: scene.token.id, model: null, ...NONE, requests: 2, refused: 1 },
-      { token_id: scene.token.id, model: 'other', ...NONE, requests: 2, errors: 1 },
+      {
+        token_id: scene.token.id,
+        model: 'asked-for',
+        ...NONE,
+        requests: 2,
+        errors: 1,
+        upstream_refused: 1,
+        upstream_errors: 1,
+      },
     ]);
   });
 
@@ -200,13 +218,85 @@ describe('usage', () => {
     scene.provider.answer = (_req, res) => {
       json(res, 404, { error: { code: 'model_not_found' } });
     };
-    for (let n = 0; n < 5; n++) {
-      const body = `{"model":"made-up-${n}"}`;
-      await scene.send(head('POST /v1/chat', scene.secret, { 'Content-Length': String(body.length) }) + body);
+    const ask = (model: string, secret: string) => {
+      const body = JSON.stringify({ model });
+      return scene.send(head('POST /v1/chat', secret, { 'Content-Length': String(body.length) }) + body);
+    };
+    for (let n = 0; n < 15; n++) await ask(`made-up-${n}`, scene.secret);
+    const other = await scene.daemon.createToken(scene.project.id);
+    await ask('also-made-up', other.token);
+    await told(16);
+    expect(scene.daemon.ended.map(({ model }) => model)).to.include('made-up-14');
+    const lines = await report(scene.daemon, `by=model`);
+    expect(lines).to.have.lengthOf(12);
+    expect(lines[0]).to.deep.equal({ model: 'other', ...NONE, requests: 5, upstream_refused: 5 });
+    expect(lines.map(({ model }) => model)).to.include.members(['made-up-0', 'made-up-9', 'also-made-up']);
+  });
+
+  it('says of which model requests failed that never succeeded, of 100 a day at most (finding D5)', async () => {
+    const { usage } = scene.daemon.daemon;
+    await chat();
+    const ended = await scene.onlyEnd();
+    const failed = { status: 404, outcome: 'upstream_refused' } as const;
+    for (let n = 0; n < 300; n++) usage.keep({ ...ended, ...failed, model: `failed-${n}`, tokenId: `t${n}` });
+    const models = (await report(scene.daemon, 'by=model')).map(({ model }) => String(model));
+    expect(models.filter((model) => model.startsWith('failed-'))).to.have.lengthOf(100);
+    expect(models).to.have.lengthOf(102);
+    // None of those takes the name of one that the provider answers for.
+    usage.keep({ ...ended, model: 'answered' });
+    usage.keep({ ...ended, ...failed, model: 'answered', tokenId: 't299' });
+    const answered = (await report(scene.daemon, 'by=model')).find(({ model }) => model === 'answered');
+    expect(answered).to.include({ requests: 2, upstream_refused: 1 });
+  });
+
+  it("tells the provider's refusals from ours, and both from its failures (finding A13)", async () => {
+    const statuses = [400, 401, 404, 429, 429, 500, 503];
+    for (const status of statuses) {
+      scene.provider.answer = (_req, res) => {
+        json(res, status, { error: {} });
+      };
+      await chat();
     }
-    await told(5);
-    expect(scene.daemon.ended.map(({ model }) => model)).to.include('made-up-3');
-    expect(await report(scene.daemon, 'by=model')).to.deep.equal([{ model: 'other', ...NONE, requests: 5 }]);
+    const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+    scene.provider.answer = answering(1, 1);
+    await chat(capped.token);
+    await chat(capped.token);
+    await told(9);
+    // The provider's 401 is to our key: the client gets a 502.
+    const own = { ...NONE, requests: 7, upstream_refused: 4, upstream_errors: 3, errors: 3 };
+    for (const by of ['token', 'token,hour']) {
+      const lines = await report(scene.daemon, `by=${by}`);
+      const [first, second] = lines.map(({ token_id: _, hour: __, ...counts }) => counts);
+      expect(first).to.deep.equal(own);
+      expect(second).to.include({ requests: 2, refused: 1, upstream_refused: 0, upstream_errors: 0, cut: 0 });
+    }
+    const outcomes = scene.daemon.ended.map(({ outcome }) => outcome);
+    expect(outcomes).to.deep.equal([
+      'upstream_refused',
+      'upstream_error',
+      'upstream_refused',
+      'upstream_refused',
+      'upstream_refused',
+      'upstream_error',
+      'upstream_error',
+      'ok',
+      'refused',
+    ]);
+  });
+
+  it('counts what a revocation cuts apart from what it keeps out (finding D5)', async () => {
+    const { client } = await scene.midStream();
+    const waiting = await scene.beforeHeaders();
+    await eventually('both are at the provider', () => scene.provider.received.length === 2);
+    await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    await chat();
+    await told(3);
+    client.destroy();
+    waiting.destroy();
+    expect(scene.daemon.ended.map(({ outcome }) => outcome)).to.have.members(['revoked', 'revoked', 'refused']);
+    for (const query of ['', `token_id=${scene.token.id}`]) {
+      expect(await report(scene.daemon, query)).to.deep.equal([{ ...NONE, requests: 3, refused: 1, cut: 2 }]);
+    }
   });
 
   it('tells 500 models a day apart, and no more', async () => {
@@ -264,7 +354,8 @@ describe('usage', () => {
       database.transact((tx) =>
         tx.execute(
           `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < $last)
-           INSERT OR REPLACE INTO usage_sums SELECT 'token_day', $dayMs, 'p', 't' || i, 'm', 1, 0, 0, 0, 0, 0 FROM n`,
+           INSERT OR REPLACE INTO usage_sums (kind, from_ms, project_id, token_id, model, requests, hits, prompt_tokens, completion_tokens, refused, errors)
+           SELECT 'token_day', $dayMs, 'p', 't' || i, 'm', 1, 0, 0, 0, 0, 0 FROM n`,
           { last: rows - 1, dayMs: Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS },
         ),
       );
@@ -303,6 +394,7 @@ describe('usage over time', () => {
     status: 200,
     code: null,
     outcome: 'ok' as const,
+    isForwarded: true,
     cache: 'miss' as const,
     durationMs: 1,
     upstreamMs: null,

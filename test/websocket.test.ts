@@ -379,7 +379,7 @@ describe('a WebSocket whose reader has stopped', function () {
   it('holds up the provider also when that does not agree', async () => {
     await begin(`HTTP/1.1 400 No\r\nContent-Length: ${TOTAL_BYTES}\r\n\r\n`);
     await expectHeldUp(await upstreamEnd, client);
-    expect(await scene.onlyEnd()).to.include({ outcome: 'ok', status: 400 });
+    expect(await scene.onlyEnd()).to.include({ outcome: 'upstream_refused', status: 400 });
   });
 });
 

@@ -1,9 +1,13 @@
 import type { AuditAction, AuditRecord } from './audit.js';
 
-/** How a request ended. `ok` includes a provider's 4xx, which is the client's business. */
+/**
+ * How a request ended. `refused` is a word of ours, and the upstream was not asked; `upstream_refused` is its own 4xx, such as a
+ * model that it does not know or a rate limit, and `upstream_error` its 5xx, or that no answer could be had of it.
+ */
 export const OUTCOMES = [
   'ok',
   'refused',
+  'upstream_refused',
   'upstream_error',
   'client_closed',
   'timeout',
@@ -54,6 +58,8 @@ export interface RequestEnded extends ContentFacts {
   /** The refusal's code, if it was refused. */
   code: string | null;
   outcome: Outcome;
+  /** The upstream was asked, and a use was counted for it. */
+  isForwarded: boolean;
   /** A hit was answered without asking the upstream. */
   cache: 'hit' | 'miss';
   durationMs: number;

@@ -5,20 +5,21 @@
  * every few seconds, each flush one transaction that happens once or not at all, whatever is heard of it.
  *
  * **Bounded.** A row costs the database some hundred bytes for as long as usage is kept, and whoever holds a token could make
- * up models. So a model counts under its name only once the provider has given an answer for it, and only so many of them in a
- * day; the others are `other`. All that is known of requests without a known token is how they were refused. While the database is
+ * up models. So only so many models that the provider has answered for count under their names in a day, and far fewer that
+ * it has not, of them a few for each token: what fails says of which model, and nobody takes the names away from others. The
+ * rest are `other`. All that is known of requests without a known token is how they were refused. While the database is
  * away so many rows wait; what finds no room then is lost, and counted.
  */
 import { createHash } from 'node:crypto';
 import type { Outcome, RequestEnded } from './events.js';
-import type { Clock, Log, UsageFlush, UsageLine, UsageQuery, UsageRow, UsageStore } from './ports.js';
+import type { Clock, Log, UsageCounts, UsageFlush, UsageLine, UsageQuery, UsageRow, UsageStore } from './ports.js';
 import { reading, Refusal } from './refusal.js';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
-/** We said no. */
+/** We said no, unless it was cut. */
 export const REFUSED: readonly Outcome[] = ['refused', 'revoked'];
-/** Nobody got what they asked for. A client that left is neither. */
+/** Nobody got what they asked for. A client that left is none of them, nor one whom the upstream refused. */
 export const FAILED: readonly Outcome[] = ['upstream_error', 'timeout', 'truncated', 'drained'];
 
 const FLUSH_EVERY_MS = 5_000; // A hard kill forgets the usage of at most this long.
@@ -26,6 +27,8 @@ const FLUSH_EVERY_MS = 5_000; // A hard kill forgets the usage of at most this l
 const MOST_IN_A_FLUSH = 1_000;
 const MOST_WAITING = 20_000;
 const MOST_MODELS = 500;
+const MOST_UNANSWERED = 100;
+const MOST_UNANSWERED_OF_A_TOKEN = 10;
 const OTHER = 'other';
 const FORGET_EVERY_MS = HOUR_MS;
 // Not while a start keeps the database busy.
@@ -57,6 +60,10 @@ export class HourlyUsage {
   #isClosed = false;
   /** Those that the provider has answered for today. */
   readonly #models = new Set<string>();
+  /** Those that it was asked for today and has not answered for. */
+  readonly #unanswered = new Set<string>();
+  /** How many of them each token asked for first. */
+  readonly #unansweredOf = new Map<string, number>();
   #modelsDayMs = 0;
   /** Requests that found no room. */
   #lost = 0;
@@ -97,6 +104,9 @@ export class HourlyUsage {
       row.promptTokens += ended.usage.promptTokens ?? 0;
       row.completionTokens += ended.usage.completionTokens ?? 0;
     }
+    if (ended.outcome === 'upstream_refused') row.upstreamRefused += 1;
+    if (ended.outcome === 'upstream_error' && ended.code !== 'internal') row.upstreamErrors += 1;
+    if (ended.outcome === 'revoked' && (ended.isForwarded || ended.cache === 'hit')) row.cut += 1;
     this.#flushLater();
   };
 
@@ -104,30 +114,55 @@ export class HourlyUsage {
     const hourMs = ended.timeMs - (ended.timeMs % HOUR_MS);
     const tokenId = ended.tokenId ?? '';
     const code = ended.code ?? '';
-    const model = tokenId === '' ? '' : this.#modelOf(ended, hourMs);
+    const model = tokenId === '' ? '' : this.#modelOf(ended, tokenId, hourMs);
     const { outcome } = ended;
     // None of the parts but the last can hold a line break, so no two lists of them are the same text.
     const key = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
     const known = this.#rows.get(key);
     if (known || this.#rows.size >= MOST_WAITING) return known;
     const projectId = ended.projectId ?? '';
-    const counts = { requests: 0, hits: 0, withTokens: 0, promptTokens: 0, completionTokens: 0 };
-    const row = { id: idOf(hourMs, key), hourMs, tokenId, projectId, outcome, code, model, ...counts };
+    const row = {
+      id: idOf(hourMs, key),
+      hourMs,
+      tokenId,
+      projectId,
+      outcome,
+      code,
+      model,
+      withTokens: 0,
+      ...noUsage(),
+    };
     this.#rows.set(key, row);
     return row;
   }
 
-  #modelOf({ model, status }: RequestEnded, hourMs: number): string {
+  #modelOf({ model, status }: RequestEnded, tokenId: string, hourMs: number): string {
     if (model === null) return '';
     const dayMs = hourMs - (hourMs % DAY_MS);
     if (dayMs !== this.#modelsDayMs) {
       this.#modelsDayMs = dayMs;
       this.#models.clear();
+      this.#unanswered.clear();
+      this.#unansweredOf.clear();
     }
     if (this.#models.has(model)) return model;
-    if (status >= 400 || this.#models.size >= MOST_MODELS) return OTHER;
+    const isNamed = status < 400 ? this.#nameAnswered(model) : this.#nameUnanswered(model, tokenId);
+    return isNamed ? model : OTHER;
+  }
+
+  #nameAnswered(model: string): boolean {
+    if (this.#models.size >= MOST_MODELS) return false;
     this.#models.add(model);
-    return model;
+    return true;
+  }
+
+  #nameUnanswered(model: string, tokenId: string): boolean {
+    if (this.#unanswered.has(model)) return true;
+    const asked = this.#unansweredOf.get(tokenId) ?? 0;
+    if (this.#unanswered.size >= MOST_UNANSWERED || asked >= MOST_UNANSWERED_OF_A_TOKEN) return false;
+    this.#unanswered.add(model);
+    this.#unansweredOf.set(tokenId, asked + 1);
+    return true;
   }
 
   // ---- writing
@@ -223,6 +258,16 @@ export class HourlyUsage {
     }
   }
 }
+
+const noUsage = (): UsageCounts => ({
+  requests: 0,
+  hits: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  upstreamRefused: 0,
+  upstreamErrors: 0,
+  cut: 0,
+});
 
 const timeOf = ({ hourMs, dayMs }: UsageLine) => hourMs ?? dayMs ?? 0;
 const nameOf = ({ tokenId, projectId, model }: UsageLine) => `${projectId ?? ''}\n${tokenId ?? ''}\n${model ?? ''}`;

@@ -483,7 +483,7 @@ class Exchange extends Member implements Receiver, Visitor {
     if (this.#sent) this.options.cache?.room.sent(this.#sent);
     // It may have been heard, whether or not we heard of it.
     if (this.#mayHaveChanged) this.options.cache?.wrote(this.#record.pass?.projectId ?? '', this.req.url ?? '/');
-    if (!isSent && this.#record.outcome === 'ok') this.#record.outcome = 'client_closed';
+    if (!isSent) this.#record.leftEarly();
     linger(this.req, this.options.clock);
     this.#record.bytesIn = this.#turn.receivedBytes;
     this.#record.end();

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
 import type { ContentReader } from '../core/content/reader.js';
+import type { RealtimeReader } from '../core/content/realtime.js';
 import { type ContentFacts, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../core/events.js';
 import type { Clock } from '../core/ports.js';
 import type { KnownSubject, Refusal } from '../core/refusal.js';
@@ -46,6 +47,8 @@ export class RequestRecord implements Over {
   isStreamed = false;
   /** Reads what the request and its answer say, once there is something to read. */
   content: ContentReader | null = null;
+  /** The same for a connection that is joined with the upstream. */
+  realtime: RealtimeReader | null = null;
   #subject: KnownSubject | null = null;
   #clientIp: string | null = null;
   #code: string | null = null;
@@ -86,7 +89,12 @@ export class RequestRecord implements Over {
 
   /** The answer went out whole. */
   answered(): void {
-    this.outcome ??= (this.status ?? 0) >= 500 ? 'upstream_error' : 'ok';
+    this.outcome ??= outcomeOfAnswer(this.status ?? 0);
+  }
+
+  /** The client left before all of it had gone out. */
+  leftEarly(): void {
+    if (this.outcome === 'ok' || this.outcome === 'upstream_refused') this.outcome = 'client_closed';
   }
 
   /** The request is over. Once. It is told of soon. */
@@ -100,7 +108,7 @@ export class RequestRecord implements Over {
 
   /** What its answer says may have to be decoded first, and is told when that is done. */
   tell(): void {
-    const { pass, content } = this;
+    const { pass, content, realtime } = this;
     const ended = this.#ended();
     const telling = (facts: ContentFacts) => {
       ended.model = facts.model;
@@ -109,7 +117,7 @@ export class RequestRecord implements Over {
       ended.responseBody = facts.responseBody;
       this.options.onEnded(ended, this.cause);
     };
-    const facts = content?.facts({
+    const facts = (content ?? realtime)?.facts({
       isServed: this.forwardedAtMs !== null || this.isHit,
       requestType: () => this.req.headers['content-type'],
       upstreamKey: pass?.upstreamKey ?? null,
@@ -133,6 +141,7 @@ export class RequestRecord implements Over {
       status: this.status ?? CLIENT_CLOSED_STATUS,
       code: this.#code,
       outcome: this.outcome ?? 'client_closed',
+      isForwarded: forwardedAtMs !== null,
       cache: this.isHit ? 'hit' : 'miss',
       durationMs: this.#endedAtMs - startedAtMs,
       upstreamMs: forwardedAtMs === null || answeredAtMs === null ? null : answeredAtMs - forwardedAtMs,
@@ -169,6 +178,7 @@ export function recordUnread(options: RecordOptions, socket: Socket, refusal: Re
     status: statusOf(refusal),
     code: codeOf(refusal),
     outcome: outcomeOf(refusal),
+    isForwarded: false,
     cache: 'miss',
     durationMs: 0,
     upstreamMs: null,
@@ -180,6 +190,12 @@ export function recordUnread(options: RecordOptions, socket: Socket, refusal: Re
     ...NO_CONTENT_FACTS,
   };
   options.onEnded(ended, refusal.cause);
+}
+
+/** The upstream's answer as it went out, also out of the cache. */
+function outcomeOfAnswer(status: number): Outcome {
+  if (status >= 500) return 'upstream_error';
+  return status >= 400 ? 'upstream_refused' : 'ok';
 }
 
 function outcomeOf(refusal: Refusal): Outcome {

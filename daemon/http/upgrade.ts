@@ -18,6 +18,7 @@ import type { Socket } from 'node:net';
 import type { Settings } from '../../config/settings.js';
 import type { Pass } from '../core/account.js';
 import type { Admission } from '../core/admission.js';
+import { RealtimeReader } from '../core/content/realtime.js';
 import type { Outcome } from '../core/events.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import { loopDetected, Refusal, tokenExpired, unauthorized, unavailable } from '../core/refusal.js';
@@ -122,6 +123,7 @@ class Upgrade implements UpgradeReceiver {
     this.#cors = corsFields(this.#settings, req);
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
     this.#record = new RequestRecord(options, req);
+    this.#record.realtime = new RealtimeReader(req.url ?? '');
     this.#watch = new Watch(watches);
     this.#res = this.#response();
     socket.on('error', (error) => {
@@ -264,7 +266,7 @@ class Upgrade implements UpgradeReceiver {
       this.#destroy('timeout', new Refusal('request_timeout', 'both sides were silent for too long'));
     });
     socket.on('data', this.#onClientPiece);
-    upstream.on('data', this.#onAnswerPiece);
+    upstream.on('data', this.#onUpstreamPiece);
     upstream.on('close', () => {
       endGently(socket, this.options.clock);
     });
@@ -364,6 +366,11 @@ class Upgrade implements UpgradeReceiver {
     this.#record.bytesOut += piece.length;
     this.#frames?.read(piece);
     this.#watch.touch();
+  };
+
+  readonly #onUpstreamPiece = (piece: Buffer) => {
+    this.#onAnswerPiece(piece);
+    this.#record.realtime?.piece(piece);
   };
 
   readonly #onSilence = () => {

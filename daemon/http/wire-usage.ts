@@ -37,6 +37,9 @@ export const wireUsageLine = (line: UsageLine): WireUsageLine => ({
   hits: line.hits,
   refused: line.refused,
   errors: line.errors,
+  upstream_refused: line.upstreamRefused,
+  upstream_errors: line.upstreamErrors,
+  cut: line.cut,
   prompt_tokens: line.promptTokens,
   completion_tokens: line.completionTokens,
 });

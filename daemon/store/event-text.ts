@@ -88,10 +88,9 @@ const msText = (ms: number | null) => (ms === null ? 'null' : String(Math.round(
 // Neither what JSON escapes nor half a surrogate pair, which has no UTF-8.
 // eslint-disable-next-line no-control-regex
 const NEEDS_CARE = /["\\\u0000-\u001f\u007f-\uffff]/;
-const HALF_A_PAIR = /\p{Cs}/gu;
 
 function quoted(text: string): string {
-  return NEEDS_CARE.test(text) ? JSON.stringify(text.replace(HALF_A_PAIR, '\ufffd')) : `"${text}"`;
+  return NEEDS_CARE.test(text) ? JSON.stringify(text.toWellFormed()) : `"${text}"`;
 }
 
 const quotedOrNull = (text: string | null) => (text === null ? 'null' : quoted(text));

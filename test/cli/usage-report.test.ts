@@ -30,29 +30,41 @@ describe('llmp usage', () => {
   const here = (args: string, situation: Situation = {}): Promise<Captured> =>
     llmp(args, { env: { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN }, ...situation });
 
-  it('adds everything up', async () => {
+  it('adds everything up (finding A13)', async () => {
     const { exitCode, out } = await here('usage --json');
     expect(exitCode).to.equal(0);
     expect(JSON.parse(out)).to.deep.equal([
-      { requests: 2, hits: 0, refused: 0, errors: 0, prompt_tokens: 20, completion_tokens: 6 },
+      {
+        requests: 2,
+        hits: 0,
+        refused: 0,
+        errors: 0,
+        prompt_tokens: 20,
+        completion_tokens: 6,
+        upstream_refused: 0,
+        upstream_errors: 0,
+        cut: 0,
+      },
     ]);
   });
 
   it('tells apart what it is asked to, in every format', async () => {
     const by = 'usage --by model,token --since 24h';
-    expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\n`);
+    expect((await here(by)).out).to.equal(`${token.id}\tgpt-test\t2\t0\t0\t0\t20\t6\t0\t0\t0\n`);
     expect((await here(`${by} -o csv`)).out).to.equal(
-      `token_id,model,requests,hits,refused,errors,prompt_tokens,completion_tokens\r\n${token.id},gpt-test,2,0,0,0,20,6\r\n`,
+      `token_id,model,requests,hits,refused,errors,prompt_tokens,completion_tokens,upstream_refused,upstream_errors,cut\r\n${token.id},gpt-test,2,0,0,0,20,6,0,0,0\r\n`,
     );
     expect((await here(`${by} -o id`)).out).to.equal(`${token.id} gpt-test\n`);
     expect(JSON.parse((await here(`${by} -o jsonl`)).out)).to.include({ token_id: token.id, model: 'gpt-test' });
   });
 
   it('names tokens and projects on a terminal', async () => {
-    const { out } = await here('usage --by token,project,day --no-color', { terminal: 120 });
+    const { out } = await here('usage --by token,project,day --no-color', { terminal: 140 });
     const [titles, line] = out.split('\n');
-    expect(titles).to.match(/TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +REFUSED +ERRORS +PROMPT +COMPLETION/);
-    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +0 +0 +0 +20 +6$/);
+    expect(titles).to.match(
+      /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +REFUSED +ERRORS +PROMPT +COMPLETION +UPSTREAM 4XX/,
+    );
+    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +0 +0 +0 +20 +6 +0/);
   });
 
   it('narrows to a project, a token and a time', async () => {

@@ -132,7 +132,7 @@ describe('C: what an upstream answers is passed on', () => {
         listOf('Content-Type: application/json\r\nContent-Length: 15\r\nRetry-After: 7\r\nX-Theirs: a\r\n'),
       );
       await stage.upstream.only();
-      const outcome = status >= 500 ? 'upstream_error' : 'ok';
+      const outcome = status >= 500 ? 'upstream_error' : status >= 400 ? 'upstream_refused' : 'ok';
       expect(await stage.onlyEnd()).to.include({ outcome, status, code: null });
       expect(await stage.uses()).to.equal(1);
     });

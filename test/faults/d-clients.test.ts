@@ -109,7 +109,7 @@ describe('D: clients that leave', () => {
       client.send(chunk('more'));
       client.send(chunk('and more'));
       client.destroy();
-      expect(await stage.onlyEnd()).to.include({ outcome: 'ok', status: 413 });
+      expect(await stage.onlyEnd()).to.include({ outcome: 'upstream_refused', status: 413 });
     });
   });
 

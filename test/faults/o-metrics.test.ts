@@ -47,6 +47,7 @@ const REQUEST: RequestEnded = {
   status: 200,
   code: null,
   outcome: 'ok',
+  isForwarded: true,
   cache: 'miss',
   durationMs: 12,
   upstreamMs: 10,

@@ -493,7 +493,7 @@ describe('WebSocket upgrades on the wire', () => {
           expect(answer.all(name)).to.include(value);
         }
         await client.closed;
-        const outcome = status >= 500 ? 'upstream_error' : 'ok';
+        const outcome = status >= 500 ? 'upstream_error' : status >= 400 ? 'upstream_refused' : 'ok';
         expect(await stage.onlyEnd()).to.include({ status, outcome });
         expect(await stage.uses()).to.equal(1);
       });
@@ -631,7 +631,7 @@ describe('WebSocket upgrades on the wire', () => {
         await client.closed;
         expect(client.pending.toString()).to.equal('');
         await (await stage.upstream.only()).closed();
-        expect(await stage.onlyEnd()).to.include({ status: 403, outcome: 'ok' });
+        expect(await stage.onlyEnd()).to.include({ status: 403, outcome: 'upstream_refused' });
       });
     }
 

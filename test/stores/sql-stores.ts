@@ -658,6 +658,9 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       hits: 0,
       promptTokens: 10,
       completionTokens: 5,
+      upstreamRefused: 0,
+      upstreamErrors: 0,
+      cut: 0,
       withTokens: 1,
       ...more,
     });
@@ -698,6 +701,46 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       ]);
       const tokens = await usage.report({ by: new Set(['token', 'model'] as const), ...span }, 10);
       expect(tokens).to.have.lengthOf(11); // One more than asked for: there are more.
+    });
+
+    it('tells what the upstream refused and failed, and what was cut, from hours as from days (finding A13) (finding D5)', async () => {
+      const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 48 * HOUR;
+      const more = { projectId: 'p-of-outcomes', tokenId: 'outcomes' };
+      const rows = [
+        useRow(day, { ...more, requests: 9, upstreamRefused: 2, upstreamErrors: 3 }),
+        useRow(day, { ...more, outcome: 'revoked', requests: 7, cut: 5 }),
+        useRow(day, { ...more, outcome: 'upstream_error', requests: 4, upstreamErrors: 1 }),
+      ];
+      const instanceId = randomUUID();
+      for (const seq of [1, 2]) await usage.add({ instanceId, seq, nowMs: NOW, rows });
+      const counted = { requests: 40, refused: 4, errors: 8, upstreamRefused: 4, upstreamErrors: 8, cut: 10 };
+      const span = { projectId: 'p-of-outcomes', sinceMs: day, untilMs: day + 24 * HOUR };
+      for (const by of [[], ['token'], ['token', 'hour'], ['hour'], ['day', 'model']] as const) {
+        const [line] = await usage.report({ by: new Set(by), ...span }, 10);
+        expect(line, by.join()).to.deep.include(counted);
+      }
+    });
+
+    it('takes what a release adds that does not know of them (finding A13)', async () => {
+      const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 72 * HOUR;
+      const counts = 'requests, hits, prompt_tokens, completion_tokens';
+      await database.transact(async (tx) => {
+        await tx.execute(
+          `INSERT INTO usage_hourly (id, hour_ms, token_id, project_id, outcome, code, model, ${counts}, with_tokens)
+           VALUES ('${useRow(day).id}-old', ${day}, 't', 'p-of-old', 'revoked', '', 'm', 3, 0, 0, 0, 0)`,
+          {},
+        );
+        await tx.execute(
+          `INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts}, refused, errors)
+           VALUES ('project_day', ${day}, 'p-of-old', '', 'm', 3, 0, 0, 0, 3, 0)`,
+          {},
+        );
+      });
+      for (const tokenId of [undefined, 't']) {
+        const span = { projectId: 'p-of-old', tokenId, sinceMs: day, untilMs: day + 24 * HOUR };
+        const [line] = await usage.report({ by: new Set(), ...span }, 10);
+        expect(line).to.deep.include({ requests: 3, refused: 3, upstreamRefused: 0, upstreamErrors: 0, cut: 0 });
+      }
     });
   });
 

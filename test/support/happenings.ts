@@ -14,6 +14,7 @@ export const SOME_REQUEST: RequestEnded = {
   status: 200,
   code: null,
   outcome: 'ok',
+  isForwarded: true,
   cache: 'miss',
   durationMs: 1.23456,
   upstreamMs: null,

@@ -5,5 +5,6 @@ export const MIGRATIONS = [
   '0003-usage',
   '0004-state-counts',
   '0005-several-instances',
+  '0006-usage-outcomes',
 ];
 export const LAST_MIGRATION = MIGRATIONS.at(-1);

@@ -35,9 +35,13 @@ export class Realtime {
   }
 
   /** Both ends of a conversation that has begun. */
-  async begin(url: string, secret: string): Promise<Conversation & { client: WebSocket }> {
+  async begin(
+    url: string,
+    secret: string,
+    { target = '/v1/realtime', options = {} }: { target?: string; options?: ClientOptions } = {},
+  ): Promise<Conversation & { client: WebSocket }> {
     const before = this.conversations.length;
-    const client = this.client(`${url}/v1/realtime`, secret);
+    const client = this.client(`${url}${target}`, secret, [], options);
     await once(client, 'open');
     await eventually('it is at the provider', () => this.conversations.length > before);
     return { client, ...this.conversations[before]! };

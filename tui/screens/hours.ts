@@ -7,10 +7,18 @@ import { between, strip, type Strip, text } from '../parts/strip.js';
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
 
-export type Hour = Pick<
-  WireUsageLine,
-  'requests' | 'hits' | 'refused' | 'errors' | 'prompt_tokens' | 'completion_tokens'
-> & { atMs: number };
+const NONE = {
+  requests: 0,
+  hits: 0,
+  refused: 0,
+  errors: 0,
+  upstream_refused: 0,
+  cut: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+};
+
+export type Hour = Pick<WireUsageLine, keyof typeof NONE> & { atMs: number };
 
 /** One for each of the last 24 hours, the running one last; those of which nothing is told had no requests. */
 export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] {
@@ -18,8 +26,7 @@ export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] 
   const last = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
   return Array.from({ length: HOURS }, (_, at) => {
     const atMs = last - (HOURS - 1 - at) * HOUR_MS;
-    const none = { requests: 0, hits: 0, refused: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0 };
-    return { ...(told.get(atMs) ?? none), atMs };
+    return { ...NONE, ...told.get(atMs), atMs };
   });
 }
 
@@ -27,11 +34,15 @@ export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] 
 export function totals(hours: readonly Hour[]): Strip {
   const sum = (of: (hour: Hour) => number) => hours.reduce((all, hour) => all + of(hour), 0);
   const [refused, errors] = [sum((it) => it.refused), sum((it) => it.errors)];
+  const [upstream, cut] = [sum((it) => it.upstream_refused), sum((it) => it.cut)];
   return strip(
     text(exact(sum((it) => it.requests)), 'strong'),
     ' requests  ',
     text(`${exact(errors)} errors  `, errors > 0 ? 'bad' : 'plain'),
     text(`${exact(refused)} refused  `, refused > 0 ? 'warning' : 'plain'),
+    // What is rare stands there when it happens: a line has little room.
+    upstream > 0 && text(`${exact(upstream)} refused upstream  `, 'warning'),
+    cut > 0 && text(`${exact(cut)} cut  `, 'warning'),
     `${exact(sum((it) => it.hits))} hits  `,
     text(`${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
   );

@@ -59,6 +59,7 @@ const BAR_COLUMNS = 32;
 
 function standing(state: State, { isGone }: TokenState, token: WireToken, columns: number): Strip[] {
   const { request_count: used, max_requests: most, cache_hit_count: hits } = token;
+  const answered = used + hits; // A hit takes no use.
   const width = Math.max(4, Math.min(BAR_COLUMNS, columns - 46));
   const share = most === 0 ? 0 : used / most;
   const role = share >= 1 ? 'bad' : share >= 0.9 ? 'warning' : 'good';
@@ -82,7 +83,11 @@ function standing(state: State, { isGone }: TokenState, token: WireToken, column
           NAME_COLUMNS,
         ),
     fact('now', minute(state), NAME_COLUMNS),
-    fact('hits', used === 0 ? '–' : `${exact(hits)} answered from the cache (${percent(hits / used)})`, NAME_COLUMNS),
+    fact(
+      'hits',
+      answered === 0 ? '–' : `${exact(hits)} answered from the cache (${percent(hits / answered)})`,
+      NAME_COLUMNS,
+    ),
   ];
 }
 

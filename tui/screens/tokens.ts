@@ -85,7 +85,9 @@ function requests({ request_count: used, max_requests: most }: WireToken): Strip
 }
 
 function hits({ cache_hit_count: hit, request_count: used }: WireToken): Strip {
-  return strip(used === 0 ? text('–', 'faint') : exact(Math.floor((100 * hit) / used)));
+  // A hit takes no use, so that it is none of the requests that are counted.
+  const answered = hit + used;
+  return strip(answered === 0 ? text('–', 'faint') : exact(Math.floor((100 * hit) / answered)));
 }
 
 function nothing({ tokens }: State): (string | Strip)[] {

@@ -50,6 +50,8 @@ export interface UsageProps {
 /** Requests and errors over time. */
 export function Usage({ lines, spanName, to }: UsageProps) {
   const steps = stepsOf(lines, spanName, useFrame().nowMs);
+  const total = (count: 'refused' | 'upstream_refused' | 'upstream_errors' | 'cut') =>
+    number(lines.reduce((sum, line) => sum + line[count], 0));
   return (
     <section aria-labelledby="usage-title" id="usage" data-live="">
       <div className="section-head">
@@ -68,6 +70,9 @@ export function Usage({ lines, spanName, to }: UsageProps) {
         <Chart title="Requests" span={spanName} steps={steps} valueOf={({ requests }) => requests} />
         <Chart title="Errors" span={spanName} steps={steps} valueOf={({ errors }) => errors} />
       </div>
+      <p className="most">
+        {`Refused here ${total('refused')}, by the provider ${total('upstream_refused')}. Failed at the provider ${total('upstream_errors')}. Cut by a revocation ${total('cut')}.`}
+      </p>
     </section>
   );
 }

@@ -44,8 +44,20 @@ export const requestEvent = z
     code: nullable(string('The `code` of the error if llmp refused the request; otherwise null.')),
     upstream_request_id: nullable(string("The upstream's id of the request; null if it gave none.")),
     outcome: z
-      .enum(['ok', 'refused', 'upstream_error', 'client_closed', 'timeout', 'truncated', 'revoked', 'drained'])
-      .describe('How the request ended. `ok` includes answers of 400 to 499 from the upstream.'),
+      .enum([
+        'ok',
+        'refused',
+        'upstream_refused',
+        'upstream_error',
+        'client_closed',
+        'timeout',
+        'truncated',
+        'revoked',
+        'drained',
+      ])
+      .describe(
+        'How the request ended. `refused` is by llmp; `upstream_refused` is an answer of 400 to 499 from the upstream, `upstream_error` one of 500 or above, or none.',
+      ),
     cache: z.enum(['hit', 'miss']).describe('Whether it was answered from the cache.'),
     duration_ms: measure('How long the request took, in milliseconds.'),
     upstream_ms: nullable(

@@ -28,14 +28,25 @@ export const usageLine = z
       uuid('The project, with `by=project`; null for requests whose project is not known.'),
     ).optional(),
     model: nullable(
-      string('The model, with `by=model`; null if none was told, `other` beyond the 500 that a day may have.'),
+      string(
+        'The model, with `by=model`; null if none was told, `other` beyond the 500 that were answered and the 100 that were not of a day.',
+      ),
     ).optional(),
     hour: timestamp('When the hour begins, with `by=hour`.').optional(),
     day: timestamp('When the day begins in UTC, with `by=day`.').optional(),
     requests: count('How many requests ended.'),
     hits: count('How many of them were answered from the cache.'),
-    refused: count('How many of them llmp refused, those that were cut off by a revocation included.'),
+    refused: count(
+      'How many of them llmp refused. Those that the upstream refused, or a revocation cut, are not part of it.',
+    ),
     errors: count('How many of them the upstream did not answer, or not whole, or with a status of 500 or above.'),
+    upstream_refused: count(
+      'How many of them the upstream answered with a status of 400 to 499, such as its own rate limit.',
+    ),
+    upstream_errors: count('How many of the errors were the upstream: a status of 500 or above, or no answer at all.'),
+    cut: count(
+      'How many of them a revocation cut after they were forwarded, or while they were answered from the cache.',
+    ),
     prompt_tokens: count('How many tokens their prompts had, as far as the provider said so.'),
     completion_tokens: count('How many tokens their completions had, as far as the provider said so.'),
   })

@@ -9,7 +9,24 @@ export interface UsageCounts {
   /** As far as the provider counted them. */
   promptTokens: number;
   completionTokens: number;
+  /** The upstream's answer was a 4xx, such as its own rate limit. None of `refused`, which are ours. */
+  upstreamRefused: number;
+  /** The upstream's answer was a 5xx, or none could be had of it. Part of `errors`. */
+  upstreamErrors: number;
+  /** Cut by a revocation after they were forwarded, or while they were answered out of the cache. None of `refused`. */
+  cut: number;
 }
+
+/** The names of these counts, here and in the columns of the database. */
+export const USAGE_COUNTS = {
+  requests: 'requests',
+  hits: 'hits',
+  promptTokens: 'prompt_tokens',
+  completionTokens: 'completion_tokens',
+  upstreamRefused: 'upstream_refused',
+  upstreamErrors: 'upstream_errors',
+  cut: 'cut',
+} as const satisfies Record<keyof UsageCounts, string>;
 
 /** An hour of one token with one result and one model. '' where there is none, or none is known. */
 export interface UsageRow extends UsageCounts {

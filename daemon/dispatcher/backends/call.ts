@@ -22,8 +22,9 @@ export function operationOf({ method, path }: Pick<RequestEventJson, 'method' | 
 /** Why it failed, of few different values: our code, how it ended, or the status; null when it did not. */
 export function failureOf({ code, outcome, status }: RequestEventJson): string | null {
   if (code !== null) return code;
-  if (outcome !== 'ok' && outcome !== 'upstream_error') return outcome;
-  return status >= 400 || outcome !== 'ok' ? String(status) : null;
+  if (outcome === 'upstream_refused' || outcome === 'upstream_error') return String(status);
+  // Of a daemon that calls the upstream's 4xx `ok`.
+  return outcome === 'ok' ? (status >= 400 ? String(status) : null) : outcome;
 }
 
 /** In whole ms since the epoch. An event's time is that of the request's end. */

@@ -1,6 +1,6 @@
 /** Reports of usage: which of its tables each is read from, and how. */
 import type { Outcome } from '../../core/events.js';
-import type { UsageLine, UsageQuery } from '../../core/ports.js';
+import { USAGE_COUNTS, type UsageCounts, type UsageLine, type UsageQuery } from '../../core/ports.js';
 import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
@@ -16,22 +16,16 @@ export async function usageReport(on: Reader, query: UsageQuery, most: number): 
   return [...lines.values()];
 }
 
-const requestsThat = (ended: readonly Outcome[]) =>
-  `CASE WHEN outcome IN ('${ended.join("', '")}') THEN requests ELSE 0 END`;
-const COUNTS = ['requests', 'hits', 'prompt_tokens', 'completion_tokens'];
+const requestsThat = (ended: readonly Outcome[], counted = 'requests') =>
+  `CASE WHEN outcome IN ('${ended.join("', '")}') THEN ${counted} ELSE 0 END`;
+const COUNTS = Object.values(USAGE_COUNTS);
 
-interface ReportRow {
+interface ReportRow extends Record<(typeof COUNTS)[number] | 'refused' | 'errors', number> {
   token_id?: string;
   project_id?: string;
   model?: string;
   hour_ms?: number;
   day_ms?: number;
-  requests: number;
-  hits: number;
-  refused: number;
-  errors: number;
-  prompt_tokens: number;
-  completion_tokens: number;
 }
 
 interface Part {
@@ -71,7 +65,7 @@ function fromRows({ by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most
   } else {
     where.and('hour_ms >= $since AND hour_ms < $until', { since: sinceMs, until: untilMs });
   }
-  const counts = { refused: requestsThat(REFUSED), errors: requestsThat(FAILED) };
+  const counts = { refused: requestsThat(REFUSED, 'requests - cut'), errors: requestsThat(FAILED) };
   return { sql: summed(by, 'usage_hourly', 'hour_ms', where, counts, most), bind: where.bind };
 }
 
@@ -116,13 +110,14 @@ const lineOf = (row: ReportRow): UsageLine => ({
   ...(row.model !== undefined && { model: row.model }),
   ...(row.hour_ms !== undefined && { hourMs: row.hour_ms }),
   ...(row.day_ms !== undefined && { dayMs: row.day_ms }),
-  requests: row.requests,
-  hits: row.hits,
+  ...countsOf(row),
   refused: row.refused,
   errors: row.errors,
-  promptTokens: row.prompt_tokens,
-  completionTokens: row.completion_tokens,
 });
+
+const NAMES = Object.keys(USAGE_COUNTS) as (keyof UsageCounts)[];
+const countsOf = (row: ReportRow) =>
+  Object.fromEntries(NAMES.map((name) => [name, row[USAGE_COUNTS[name]]])) as unknown as UsageCounts;
 
 /** The parts of a report may each know something of the same line. */
 function addLine(lines: Map<string, UsageLine>, line: UsageLine): void {
@@ -133,7 +128,5 @@ function addLine(lines: Map<string, UsageLine>, line: UsageLine): void {
     lines.set(key, line);
     return;
   }
-  for (const count of ['requests', 'hits', 'refused', 'errors', 'promptTokens', 'completionTokens'] as const) {
-    before[count] += line[count];
-  }
+  for (const count of [...NAMES, 'refused', 'errors'] as const) before[count] += line[count];
 }

@@ -10,6 +10,8 @@
  */
 import {
   StoreUnavailable,
+  USAGE_COUNTS,
+  type UsageCounts,
   type UsageFlush,
   type UsageLine,
   type UsageQuery,
@@ -25,7 +27,7 @@ const FORGOTTEN_AT_ONCE = 1_000;
 // Statements are compiled once for each number of rows; with two of them there is little to compile and little to send.
 const ROWS_IN_A_STATEMENT = 40;
 
-const COUNTS = ['requests', 'hits', 'prompt_tokens', 'completion_tokens'];
+const COUNTS: readonly string[] = Object.values(USAGE_COUNTS);
 const HOURLY = {
   table: 'usage_hourly',
   key: ['id'],
@@ -112,6 +114,9 @@ async function advance(tx: Connection, { instanceId, seq, nowMs }: Omit<UsageFlu
   await insert(tx, 'usage_flushes', { instance_id: instanceId, seq, flushed_at: nowMs });
 }
 
+const countsOf = (counts: UsageCounts): Record<string, number> =>
+  Object.fromEntries(Object.entries(USAGE_COUNTS).map(([name, column]) => [column, counts[name as keyof UsageCounts]]));
+
 const hourlyOf = (row: UsageRow): Values => ({
   id: row.id,
   hour_ms: row.hourMs,
@@ -120,10 +125,7 @@ const hourlyOf = (row: UsageRow): Values => ({
   outcome: row.outcome,
   code: row.code,
   model: row.model,
-  requests: row.requests,
-  hits: row.hits,
-  prompt_tokens: row.promptTokens,
-  completion_tokens: row.completionTokens,
+  ...countsOf(row),
   with_tokens: row.withTokens,
 });
 
@@ -142,11 +144,8 @@ function addSum(sums: Map<string, Values>, row: UsageRow, kind: SumKind, fromMs:
   const key = `${kind}\n${fromMs}\n${row.projectId}\n${tokenId}\n${row.model}`;
   const sum = sums.get(key);
   const counts: Record<string, number> = {
-    requests: row.requests,
-    hits: row.hits,
-    prompt_tokens: row.promptTokens,
-    completion_tokens: row.completionTokens,
-    refused: REFUSED.includes(row.outcome) ? row.requests : 0,
+    ...countsOf(row),
+    refused: REFUSED.includes(row.outcome) ? row.requests - row.cut : 0,
     errors: FAILED.includes(row.outcome) ? row.requests : 0,
   };
   if (sum) for (const name of SUMS.counts) sum[name] = Number(sum[name]) + (counts[name] ?? 0);

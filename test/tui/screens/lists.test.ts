@@ -9,10 +9,17 @@ const lines = (state: State) => screenText(state).split('\n');
 const rowsOf = (state: State) => lines(state).filter((line) => /^│[> ].[· ✓]?/.test(line) && /[0-9a-f]{8}/.test(line));
 
 describe('the list of tokens', () => {
-  it('shows who, whose, in what state, until when, and how much it was used', () => {
+  it('shows who, whose, in what state, until when, and how much it was used (finding A8)', () => {
     const { state } = scene({ columns: 120 });
     expect(lines(state)[3]).to.match(/ID +NAME +PROJECT +STATE +EXPIRES ▲ +REQUESTS +HIT% +LAST USED/);
-    expect(lines(state)[4]).to.match(/^│> {2}3fa91c2e {2}ci-deploy +web +● active +in 12m +4,211\/5,000 +61 +6s ago/);
+    expect(lines(state)[4]).to.match(/^│> {2}3fa91c2e {2}ci-deploy +web +● active +in 12m +4,211\/5,000 +38 +6s ago/);
+  });
+
+  it('shows no more than 100 % of hits (finding A8)', () => {
+    const often = token(1, { request_count: 10, cache_hit_count: 990 });
+    const { state } = scene({ columns: 120, tokens: [often, token(2, { request_count: 0, cache_hit_count: 7 })] });
+    expect(rowsOf(state)[0]).to.match(/10\/5,000 +99 /);
+    expect(rowsOf(state)[1]).to.match(/0\/5,000 +100 /);
   });
 
   it('says every state with a sign and a word', () => {

@@ -8,7 +8,7 @@ describe('the overview', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
     expect(text).to.contain('● ready  llmp 0.1.0, up 52h  web-1');
     expect(text).to.contain('p50 412 ms, p95 1,890 ms');
-    expect(text).to.contain('● sqlite, schema 0005-several-instances');
+    expect(text).to.contain('● sqlite, schema 0006-usage-outcomes');
     expect(text).to.contain('● in-memory, 0 waiting, 0 dropped');
     expect(text).to.contain('● 1,204 records, 0 failures');
     expect(text).to.contain('● memory, 62% hits');
@@ -77,7 +77,7 @@ describe('a token looked at closely', () => {
     const text = screenText(opened().state);
     expect(text).to.contain('● active  expires in 12m  in web');
     expect(text).to.match(/█{20,}.*4,211 of 5,000 \(84%\), 789 left/);
-    expect(text).to.contain('2,610 answered from the cache (62%)');
+    expect(text).to.contain('2,610 answered from the cache (38%)');
     expect(text).to.match(/expires +2026-11-2\d \d\d:15:11 {2}in 12m/);
     expect(text).to.match(/llmp -c 'prod' token get 3fa91c2e-[0-9a-f-]+ {2}Y copies it/);
   });
