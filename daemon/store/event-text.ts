@@ -89,8 +89,11 @@ const msText = (ms: number | null) => (ms === null ? 'null' : String(Math.round(
 // eslint-disable-next-line no-control-regex
 const NEEDS_CARE = /["\\\u0000-\u001f\u007f-\uffff]/;
 
+/** With U+FFFD for each half a surrogate pair, which has no UTF-8. */
+const wellFormed = (text: string) => Buffer.from(text).toString();
+
 function quoted(text: string): string {
-  return NEEDS_CARE.test(text) ? JSON.stringify(text.toWellFormed()) : `"${text}"`;
+  return NEEDS_CARE.test(text) ? JSON.stringify(wellFormed(text)) : `"${text}"`;
 }
 
 const quotedOrNull = (text: string | null) => (text === null ? 'null' : quoted(text));
