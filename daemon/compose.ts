@@ -25,6 +25,7 @@ import { HourlyUsage } from './core/usage.js';
 import { mostDescriptors, withinDescriptors } from './descriptors.js';
 import { drain } from './drain.js';
 import { Heap } from './heap.js';
+import { Bounds } from './http/bounds.js';
 import { Afterwards } from './http/afterwards.js';
 import { createApp, type Mounted } from './http/app.js';
 import { addressesBehind, tlsBehind } from './http/client-address.js';
@@ -187,6 +188,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
   if (connections.maxConnections < settings.maxConnections) log.warn('too few open files are allowed', connections);
   const forwarder = new Forwarder({ ...settings, ...connections }, live, clock);
   const heap = new Heap(clock);
+  const bounds = new Bounds({ clock, heap, log });
   const isServing = () => readiness.isDatabaseReady && heap.admits();
   /** All who keep a record of requests on /v1. */
   const keepers: OnEnded[] = [
@@ -224,6 +226,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     addressOf,
     cache,
     contents,
+    untaken: bounds.untaken,
     forwarder,
     clock,
     live,
@@ -255,6 +258,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
         bus,
         audit: () => auditFiles.status,
         shed: () => heap.refused,
+        dropped: () => bounds.dropped,
         unheardMs: neighbours && (() => clock.monotonic() - neighbours.upToDateAtMs),
       })
     : null;
@@ -269,7 +273,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
   const probes = {
     clock,
     startedAtMs: clock.monotonic(),
-    missing: () => readiness.missing,
+    missing: () => [...readiness.missing, ...(heap.isFull ? ['memory'] : [])],
     degraded: () => (auditFiles.isFailing ? ['audit_file'] : []),
     pingDatabase: async () => {
       await pingDatabase(stores);
@@ -277,6 +281,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     },
     outlastsDatabase: () => admission.outlastsDatabase,
     pingRedis: redis && (() => redis.ping()),
+    isMemoryFull: () => heap.isFull,
     isBusFailing: bus && (() => bus.isFailing),
   };
   const pulse = new Pulse(clock);
@@ -335,6 +340,8 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
       offPath: serves.offPath,
       app: createApp({ log, probes: probeRoutes(probes), ...serves }),
       clock,
+      log,
+      bounds,
       maxConnections: connections.maxConnections,
       isDraining: () => readiness.isDraining,
       live,

@@ -7,8 +7,11 @@ import type { Readiness } from './readiness.js';
 const SWEEP_EVERY_MS = 50;
 const LAST_ACCEPTS_MS = 50;
 
+/** A listener, which can be told to promise no client any more that its connection stays. */
+export type Drained = Server & { promiseNoMore(): void };
+
 export interface DrainOptions {
-  servers: readonly Server[];
+  servers: readonly Drained[];
   readiness: Readiness;
   clock: Clock;
   log: Log;
@@ -34,11 +37,13 @@ export async function drain({
 }: DrainOptions): Promise<void> {
   readiness.isDraining = true;
   log.info('draining');
+  // Those that begin later see to it themselves.
+  for (const server of servers) server.promiseNoMore();
   await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve));
 
   const closed = Promise.all(servers.map((server) => closedOf(server, clock)));
   endStreams(); // Not before: who comes back at once is to find another instance.
-  // Again and again: an answer that began before has promised to keep its connection, which is idle once it ends.
+  // Again and again: an answer whose head went out before has promised to keep its connection, which is idle once it ends.
   let cancelSweep: () => void = () => undefined;
   const sweep = () => {
     for (const server of servers) server.closeIdleConnections();

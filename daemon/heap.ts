@@ -25,15 +25,21 @@ export class Heap {
     private readonly fullness: () => number = fullnessOfHeap,
   ) {}
 
-  /** Whether there is room for one more request; one that there is none for is counted. */
-  admits(): boolean {
+  /** Whether there is no room for another request now. */
+  get isFull(): boolean {
     const now = this.clock.monotonic();
     if (now >= this.#lookedAtMs + LOOK_EVERY_MS) {
       this.#lookedAtMs = now;
       this.#isFull = this.fullness() >= (this.#isFull ? ROOMY : FULL);
     }
-    if (this.#isFull) this.refused += 1;
-    return !this.#isFull;
+    return this.#isFull;
+  }
+
+  /** Whether there is room for one more request; one that there is none for is counted. */
+  admits(): boolean {
+    const { isFull } = this;
+    if (isFull) this.refused += 1;
+    return !isFull;
   }
 }
 

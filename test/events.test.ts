@@ -274,7 +274,9 @@ describe('events', function () {
       'nothing is published: LLM_PROXY_EVENT_BUS is off',
     ]);
     const health = await fetch(`${off.daemon.url}/health`);
-    expect(await health.json()).to.deep.include({ checks: { database: 'ok', redis: 'off', event_bus: 'off' } });
+    expect(await health.json()).to.deep.include({
+      checks: { database: 'ok', redis: 'off', event_bus: 'off', memory: 'ok' },
+    });
     expect(off.daemon.daemon.shared.bus).to.equal(null);
     await off.close();
   });

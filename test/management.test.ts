@@ -323,7 +323,10 @@ describe('the management API', () => {
       expect(await get('/live')).to.deep.include({ status: 200, body: { status: 'ok' } });
       expect(await get('/ready')).to.deep.include({ status: 200 });
       const health = (await get('/health')).body as Record<string, unknown>;
-      expect(health).to.deep.include({ status: 'ok', checks: { database: 'ok', redis: 'off', event_bus: 'ok' } });
+      expect(health).to.deep.include({
+        status: 'ok',
+        checks: { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' },
+      });
       expect(health.uptime_s).to.be.a('number');
     });
 

@@ -12,7 +12,7 @@ import { Scene } from './support/scene.js';
 
 const SECOND_MS = 1000;
 const PROBES = ['/live', '/ready', '/health'];
-const HEALTHY = { database: 'ok', redis: 'off', event_bus: 'ok' };
+const HEALTHY = { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' };
 
 const probe = (daemon: { url: string }, path: string): Promise<RawAnswer> => ask(daemon.url, head(`GET ${path}`, null));
 

@@ -38,6 +38,9 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/store',
       'daemon/clock',
       'daemon/ending',
+      'daemon/heap', // Its listener is bounded as the daemon's are.
+      'daemon/http/bounds',
+      'daemon/http/server',
       'daemon/journal',
       'daemon/listen',
       'daemon/log',
@@ -56,7 +59,9 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/drain',
       'daemon/ending',
       'daemon/journal',
+      'daemon/heap', // Its listener is bounded as the daemon's are.
       'daemon/http/app',
+      'daemon/http/bounds',
       'daemon/http/server',
       'daemon/listen',
       'daemon/log',

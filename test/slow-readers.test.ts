@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect } from 'chai';
+import { Bounds } from '../daemon/http/bounds.js';
 import { createHttpServer } from '../daemon/http/server.js';
 import { TestClock } from './support/clock.js';
+import { recordingLog } from './support/daemon.js';
 import { eventually } from './support/eventually.js';
 import { head } from './support/raw.js';
 
@@ -15,6 +17,8 @@ describe('a client that reads its answer slowly', () => {
   let hasAnswered = false;
 
   before(async () => {
+    const clock = new TestClock();
+    const { log } = recordingLog();
     server = createHttpServer({
       proxy: null,
       upgrades: null,
@@ -23,7 +27,9 @@ describe('a client that reads its answer slowly', () => {
         hasAnswered = true;
         res.end(Buffer.alloc(ANSWER_BYTES, 'x'));
       },
-      clock: new TestClock(),
+      clock,
+      log,
+      bounds: new Bounds({ clock, heap: { isFull: false }, log }),
       maxConnections: 10,
       isDraining: () => false,
       live: { current: { corsAllowedOrigins: undefined } },

@@ -10,6 +10,8 @@ import { realClock } from '../clock.js';
 import { drain } from '../drain.js';
 import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../ending.js';
 import { createApp } from '../http/app.js';
+import { Heap } from '../heap.js';
+import { Bounds } from '../http/bounds.js';
 import { createHttpServer } from '../http/server.js';
 import { addressOf, listen } from '../listen.js';
 import { type AdjustableLog, createLog } from '../log.js';
@@ -84,13 +86,16 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   const { server, fetch } = run;
   const admin = adminUi({ ...settings, server, fetch, clock: realClock, live, log });
   const { managementToken, maxConnections, adminUiPath } = settings;
-  const front = inFront({ adminUiPath, readiness, client: clientOf(run, managementToken) });
+  const heap = new Heap(realClock);
+  const front = inFront({ adminUiPath, readiness, heap, client: clientOf(run, managementToken) });
   const listener = createHttpServer({
     proxy: null,
     upgrades: null,
     offPath: null,
     app: createApp({ log, probes: front, manage: null, admin, metrics: null, offPath: null }),
     clock: realClock,
+    log,
+    bounds: new Bounds({ clock: realClock, heap, log }),
     maxConnections,
     isDraining: () => readiness.isDraining,
     live,
@@ -127,11 +132,12 @@ const clientOf = ({ server, fetch }: AdminRun, managementToken: string) =>
 interface Front {
   adminUiPath: string;
   readiness: Readiness;
+  heap: Heap;
   client: ManagementClient;
 }
 
 /** Probes as the daemon has them, and the way from the bare address to the pages. */
-function inFront({ adminUiPath, readiness, client }: Front): RequestHandler {
+function inFront({ adminUiPath, readiness, heap, client }: Front): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
   router.get('/', (_req, res) => {
     res.redirect(303, adminUiPath);
@@ -144,7 +150,11 @@ function inFront({ adminUiPath, readiness, client }: Front): RequestHandler {
       () => true,
       () => false,
     );
-    const missing = [...(readiness.isDraining ? ['draining'] : []), ...(isReached ? [] : ['daemon'])];
+    const missing = [
+      ...(readiness.isDraining ? ['draining'] : []),
+      ...(heap.isFull ? ['memory'] : []),
+      ...(isReached ? [] : ['daemon']),
+    ];
     const isReady = missing.length === 0;
     res.set('Cache-Control', 'no-store').status(isReady ? 200 : 503);
     res.json({ status: isReady ? 'ready' : 'not ready', missing, degraded: [] });

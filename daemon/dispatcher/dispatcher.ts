@@ -78,7 +78,9 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
     ],
     degraded: outlook.isFailing && !outlook.isPaused ? ['back_end'] : [],
   });
-  const server = isOnce ? null : createProbeServer({ registry: metrics.registry, state });
+  const server = isOnce
+    ? null
+    : createProbeServer({ registry: metrics.registry, state, isDraining: () => isDraining, clock, log });
   // Nothing is read before it listens: who else listens there may have the same name.
   if (server) await listen(server, dispatcherListenAddress);
   await stream.connection.open();
@@ -114,6 +116,7 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
     },
     async stop() {
       isDraining = true;
+      server?.promiseNoMore();
       log.info('draining', { in_hand: inHand.size });
       intake.stop();
       await Promise.all([reading, deliverer.stop(shutdownGraceMs)]);

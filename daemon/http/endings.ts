@@ -3,6 +3,9 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Clock } from '../core/ports.js';
 
+/** With the response that goes out on it, or will. */
+export type AnsweredSocket = Socket & { _httpMessage?: ServerResponse | null };
+
 /** How long a client that was answered early may go on sending. */
 export const LINGER_MS = 2_000;
 
@@ -78,26 +81,39 @@ const LOOK_AGAIN_AFTER_MS = 100;
 // Browsers and clients with a pool open connections in advance. Who has said nothing for so long had nothing to say.
 const SILENT_MS = 1_000;
 
+/** The connections of a server. */
+export interface OpenConnections {
+  /** No answer that has not begun promises to keep its connection: the client would lose the request that it sends just as it is closed. */
+  promiseNoMore: () => void;
+}
+
 /**
  * Keeps a server's connections to those it can have: when the last place is taken, the idle ones are closed, so that
  * whoever only holds connections keeps nobody out. Idle are those between two requests, and those without a word so far.
+ *
+ * @param isSlow whether a connection is in the middle of a head for too long: it makes room as well.
  */
-export function boundConnections(server: Server, most: number, clock: Clock): void {
+export function boundConnections(
+  server: Server,
+  most: number,
+  clock: Clock,
+  isSlow: (socket: Socket) => boolean,
+): OpenConnections {
   /** Each with when it came. */
   const sockets = new Map<Socket, number>();
-  const closeIdle = () => {
+  const close = (isUnused: (socket: Socket, hadTime: boolean) => boolean) => {
     const cameBeforeMs = clock.monotonic() - SILENT_MS;
-    const idle = [...sockets].filter(
-      ([socket, cameAtMs]) => isIdle(socket) || isSilent(socket, cameAtMs < cameBeforeMs),
-    );
-    for (const [socket] of idle) socket.destroy();
-    return idle.length;
+    const unused = [...sockets].filter(([socket, cameAtMs]) => isUnused(socket, cameAtMs < cameBeforeMs));
+    for (const [socket] of unused) socket.destroy();
+    return unused.length;
   };
+  const isUnused = (socket: Socket, hadTime: boolean) => isIdle(socket) || isSilent(socket, hadTime);
   let looksAgainAtMs = -Infinity;
   const makeRoom = () => {
     const now = clock.monotonic();
     if (now < looksAgainAtMs) return;
-    if (closeIdle() < most / 10) looksAgainAtMs = now + LOOK_AGAIN_AFTER_MS;
+    const closed = close((socket, hadTime) => isUnused(socket, hadTime) || isSlow(socket));
+    if (closed < most / 10) looksAgainAtMs = now + LOOK_AGAIN_AFTER_MS;
   };
   server.maxConnections = most;
   server.on('connection', (socket: Socket) => {
@@ -108,7 +124,17 @@ export function boundConnections(server: Server, most: number, clock: Clock): vo
   });
   server.on('drop', makeRoom);
   // Node's own takes an answer that has not all gone out for one that is over, and the rest of it is lost.
-  server.closeIdleConnections = closeIdle;
+  server.closeIdleConnections = () => {
+    close(isUnused);
+  };
+  return {
+    promiseNoMore() {
+      for (const socket of sockets.keys()) {
+        const { _httpMessage: current } = socket as AnsweredSocket;
+        if (current && !current.headersSent) current.shouldKeepAlive = false;
+      }
+    },
+  };
 }
 
 /** Nothing came on it, for which Node has it as busy. */

@@ -15,6 +15,8 @@ export interface Probes {
   outlastsDatabase: () => boolean;
   /** Rejects when Redis does not answer; null where there is none. */
   pingRedis: (() => Promise<void>) | null;
+  /** Whether requests are refused because the heap is almost full. */
+  isMemoryFull: () => boolean;
   /** Whether events cannot be published now; null where none are. */
   isBusFailing: (() => boolean) | null;
 }
@@ -55,7 +57,7 @@ export async function conditionOf({
 }
 
 export function probeRoutes(probes: Probes): Router {
-  const { clock, startedAtMs, pingDatabase, pingRedis, isBusFailing } = probes;
+  const { clock, startedAtMs, pingDatabase, pingRedis, isMemoryFull, isBusFailing } = probes;
   const router = Router({ caseSensitive: true, strict: true });
 
   route(router, '/live', {
@@ -80,10 +82,12 @@ export function probeRoutes(probes: Probes): Router {
       ]);
       const redis = isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing';
       const bus = isBusFailing === null ? 'off' : isBusFailing() ? 'failing' : 'ok';
-      answer(res, isUp, {
-        status: isUp ? 'ok' : 'failing',
+      const isFull = isMemoryFull();
+      const isServing = isUp && !isFull;
+      answer(res, isServing, {
+        status: isServing ? 'ok' : 'failing',
         uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
-        checks: { database: isUp ? 'ok' : 'failing', redis, event_bus: bus },
+        checks: { database: isUp ? 'ok' : 'failing', redis, event_bus: bus, memory: isFull ? 'full' : 'ok' },
       });
     },
   });

@@ -39,6 +39,7 @@ import { type RecordOptions, recordUnread, RequestRecord, type Unread } from './
 import { isSoughtByBody, isWrite, LARGEST_LOOKED_UP, visitTo } from './seeking.js';
 import { checkExpectation, checkShape } from './shape.js';
 import { Turn } from './turn.js';
+import type { Untaken } from './untaken.js';
 import { Watches } from './watch.js';
 import type { WordingSettings } from './wording.js';
 
@@ -52,6 +53,8 @@ export interface ProxyOptions extends RecordOptions {
   /** Null when it is off. */
   cache: ResponseCache | null;
   contents: Pick<ContentReaders, 'begin'>;
+  /** Watches over the answers that are not the upstream's: those are watched while they come. */
+  untaken: Pick<Untaken, 'watch'>;
   forwarder: Forwarder;
   /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
   live: { readonly current: ProxySettings };
@@ -166,6 +169,7 @@ class Exchange extends Member implements Receiver, Visitor {
       if (this.expectsContinue) checkExpectation(this.req);
       if (this.req.method === 'OPTIONS') {
         this.#answering.options();
+        this.options.untaken.watch(this.res);
         return;
       }
       const counting = this.#countAddress();
@@ -337,6 +341,7 @@ class Exchange extends Member implements Receiver, Visitor {
     const condition = this.#visit?.condition ?? null;
     const isHeld = condition !== null && isHeldBy(condition, fresh.answer, clock.now());
     this.#answering.replay(pass, fresh.answer, ages, isHeld, clock.monotonic());
+    this.options.untaken.watch(this.res, true);
   }
 
   #forward(pass: Pass, fields: RequestFields, body: RequestBody): void {
@@ -435,6 +440,7 @@ class Exchange extends Member implements Receiver, Visitor {
     // A client that was not told to go on may or may not send its body: what follows cannot be told apart.
     if (this.expectsContinue) this.res.shouldKeepAlive = false;
     this.#answering.refuse(refusal);
+    this.options.untaken.watch(this.res);
   }
 
   /** The token was revoked, or its project deactivated. */

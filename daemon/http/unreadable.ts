@@ -1,29 +1,50 @@
 /** What cannot be served as a request: where the parser gives up, and CONNECT. Node has no answer of its own for them. */
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../core/ports.js';
+import type { Clock, Log } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { requestIdOf } from './credentials.js';
-import { cut, isLingering, linger, LINGER_MS } from './endings.js';
+import { type AnsweredSocket, cut, isLingering, linger, LINGER_MS } from './endings.js';
+import { type Foreign, foreignProtocolOf } from './foreign.js';
+import type { Intake } from './intake.js';
 import type { OffPath } from './off-path.js';
+import { PAUSED_CODE } from './parser.js';
 import { problemAnswer, sendProblem, statusOf } from './problems.js';
 import { cacheFields, type Proxy } from './proxy.js';
 import type { Unread } from './record.js';
+import { Seldom } from './seldom.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
 import type { Wording } from './wording.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
-/** With the response that goes out on it, or will. */
-export type ServedSocket = Socket & { _httpMessage?: ServerResponse | null };
 
-export function refuseUnreadable(
-  server: Server,
-  proxy: Pick<Proxy, 'refuse' | 'recordUnread'> | null,
-  offPath: OffPath | null,
-  clock: Clock,
-): void {
+export interface UnreadableOptions {
+  /** Null where /v1 is not served. */
+  proxy: Pick<Proxy, 'refuse' | 'recordUnread'> | null;
+  offPath: OffPath | null;
+  clock: Clock;
+  intake: Pick<Intake, 'stopped'>;
+  log: Pick<Log, 'warn'>;
+}
+
+// Somebody configured a client wrongly, and it tries again and again: once in a while is enough to find it by.
+const SAY_EVERY_MS = 10_000;
+
+export function refuseUnreadable(server: Server, { proxy, offPath, clock, intake, log }: UnreadableOptions): void {
   const unreadable = new WeakSet<Duplex>();
+  /** By protocol. */
+  const warnings = new Map<string, Seldom<[from: string | undefined]>>();
+
+  const warn = ({ protocol, message }: Foreign, { remoteAddress }: Socket) => {
+    const warning =
+      warnings.get(protocol) ??
+      new Seldom(clock, SAY_EVERY_MS, (connections, from) => {
+        log.warn(message, { connections, from });
+      });
+    warnings.set(protocol, warning);
+    warning.happened(remoteAddress);
+  };
 
   const endUnread = (socket: Duplex, refusal: Refusal, unread: Unread) => {
     proxy?.recordUnread(socket as Socket, refusal, unread);
@@ -32,7 +53,7 @@ export function refuseUnreadable(
   };
 
   /** Answers go out in the order of their requests: those to the requests before the unreadable one come first. */
-  const refuseInTurn = (socket: ServedSocket, refusal: Refusal) => {
+  const refuseInTurn = (socket: AnsweredSocket, refusal: Refusal) => {
     const { _httpMessage: current } = socket;
     // It ends anyway, or it is the rest of an answered request that is broken: a second answer would be taken for another request's.
     if (!socket.writable || isLingering(socket) || (current?.writableEnded && !current.req.complete)) return;
@@ -55,11 +76,21 @@ export function refuseUnreadable(
   };
 
   server.on('clientError', (error: ParserError, socket: Duplex) => {
+    if (error.code === PAUSED_CODE) {
+      intake.stopped(socket as Socket, error.rawPacket?.subarray(error.bytesParsed) ?? Buffer.alloc(0));
+      return;
+    }
     // The client is gone, perhaps in the middle of its request.
     if (error.code === 'ECONNRESET' || error.code === 'HPE_INVALID_EOF_STATE') socket.destroy();
     if (unreadable.has(socket)) return; // The parser complains again about whatever else arrives.
     unreadable.add(socket);
-    refuseInTurn(socket as ServedSocket, unparsed(error));
+    const { rawPacket = Buffer.alloc(0), code } = error;
+    const foreign = foreignProtocolOf(code, rawPacket, (socket as Socket).bytesRead === rawPacket.length);
+    if (foreign) warn(foreign, socket as Socket);
+    refuseInTurn(
+      socket as AnsweredSocket,
+      foreign ? new Refusal('malformed_request', foreign.message, { cause: error }) : unparsed(error),
+    );
   });
 
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
@@ -67,7 +98,7 @@ export function refuseUnreadable(
     socket.on('error', () => undefined);
     socket.resume();
     // Its answer would overtake those of the requests before it, which Node carries on no further than their next pause.
-    if ((socket as ServedSocket)._httpMessage) socket.destroy();
+    if ((socket as AnsweredSocket)._httpMessage) socket.destroy();
     else
       endUnread(socket, methodNotAllowed(), { method: 'CONNECT', requestId: requestIdOf(req.headers['x-request-id']) });
   });

@@ -20,10 +20,12 @@ export interface Sources {
   unheardMs: (() => number) | null;
   /** Requests refused because the heap was almost full. */
   shed: () => number;
+  /** Connections ended because clients held too much memory. */
+  dropped: () => number;
 }
 
 export function addSources(families: Families, sources: Sources): void {
-  const { inFlight, admission, rateLimits, cache, bus, audit, unheardMs, shed } = sources;
+  const { inFlight, admission, rateLimits, cache, bus, audit, unheardMs, shed, dropped } = sources;
   families.gauge('llmp_in_flight_requests', 'Requests on /v1 that are not over.', () => byLabel('kind', inFlight()));
   families.counter('llmp_ratelimit_refusals_total', 'Requests refused because a window was full.', () =>
     byLabel('policy', { ...rateLimits.refusals }),
@@ -34,6 +36,11 @@ export function addSources(families: Families, sources: Sources): void {
     () => rateLimits.failOpens,
   );
   families.counter('llmp_requests_shed_total', 'Requests refused because nine tenths of the heap were full.', shed);
+  families.counter(
+    'llmp_connections_dropped_total',
+    'Connections ended because of what was sent on them and could not be served yet, or answered and was not read.',
+    dropped,
+  );
   addAdmission(families, admission);
   families.gauge(
     'llmp_neighbours_unheard_seconds',

@@ -45,7 +45,7 @@ describe('llmp status', () => {
         missing: [],
         degraded: [],
         uptime_s: HOUR_MS / 1000,
-        checks: { database: 'ok', redis: 'off', event_bus: 'ok' },
+        checks: { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' },
         version: '0.1.0',
         projects: { active: 1, all: 2 },
         tokens: { active: 3, expired: 1, revoked: 1, rate_limited: 0, project_inactive: 2 },

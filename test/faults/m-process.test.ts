@@ -206,7 +206,7 @@ describe('M: a process', function () {
     expect(sumOf(series, 'llmp_upstream_failures_total')).to.equal(0);
   });
 
-  it('M08 whose heap is almost full refuses who comes, finishes what it has begun, and serves again when there is room', async () => {
+  it('M08 whose heap is almost full refuses who comes, is not ready, ends who has requests waiting, finishes what it has begun, and serves again when there is room (finding B1) (finding B2)', async () => {
     await start({
       atSignal: FILLS_HEAP,
       nodeOptions: [`--max-old-space-size=${HEAP_MB}`, '--expose-gc'],
@@ -221,12 +221,20 @@ describe('M: a process', function () {
     expectRefusal(refused, UNAVAILABLE);
     expect(refused.header('retry-after')).to.match(/^[1-9]\d*$/);
     expect(await statusOf('/live')).to.equal(200);
+    const ready = await served.probe('/ready');
+    expect(ready.status).to.equal(503);
+    expect(ready.json).to.deep.include({ status: 'not ready', missing: ['memory'] });
+    expect((await served.probe('/health')).json).to.deep.include({ status: 'failing' });
+    expect((await served.management.status()).missing).to.deep.equal(['memory']);
+    const waiting = await served.client('GET /health HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(10));
+    await waiting.closed;
     finish();
     expect((await short).json).to.deep.equal({ short: true });
     expect(served.provider.received).to.have.length(1);
     served.signal();
     await says('empty');
     await eventually('it serves', async () => (await served.get('/v1/new')).status === 200);
+    expect(await statusOf('/ready')).to.equal(200);
     expect(sumOf(await served.metrics(), 'llmp_requests_shed_total')).to.be.at.least(1);
   });
 

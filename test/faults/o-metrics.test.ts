@@ -31,6 +31,7 @@ function metricsAlone(): Metrics {
     bus: { counts: { published: 0, dropped: 0, failed: 0, buffered: 0, lag: 0, trimmedUnread: 0 } },
     audit: () => ({ status: 'ok', records: 0, failures: 0, usesDropped: 0 }),
     shed: () => 0,
+    dropped: () => 0,
     unheardMs: null,
   });
 }

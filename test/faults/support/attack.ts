@@ -67,18 +67,22 @@ export async function attack(
   hostility: Hostility,
   { url = served.url, forMs = 5_000, path = '/v1/models' }: AttackOptions = {},
 ): Promise<Damage> {
-  await fare(served, path, 1_000); // What is made at the first requests is not what is measured.
-  const before = await fare(served, path, 3_000);
+  // It keeps its connections, as an application does; those that connect anew are shown by `/ready`.
+  const agent = new Agent({ keepAlive: true, maxSockets: POLITE_CLIENTS });
+  const fareFor = (ms: number) => fare(`${served.url}${path}`, served.secret, agent, ms);
+  await fareFor(1_000); // What is made at the first requests is not what is measured.
+  const before = await fareFor(3_000);
   const beforeMb = rssMb(served.pid, 'now');
   forgetPeak(served.pid);
   const ready: Record<number, number> = {};
   const over = new AbortController();
   const watching = watchReady(served, ready, over.signal);
   const attackers = await begin(url, hostility);
-  const during = await fare(served, path, forMs);
+  const during = await fareFor(forMs);
   // The kernel gives no peak of a process that is gone.
   const grewMb = rssMb(served.pid, 'highest') - beforeMb;
   over.abort();
+  agent.destroy();
   await watching;
   await attackers.stop();
   return {
@@ -124,22 +128,20 @@ async function begin(url: string, hostility: Hostility) {
 }
 
 /** A few clients that keep their connections and ask again and again, as an application does. */
-async function fare(served: Served, path: string, forMs: number): Promise<Fared> {
-  const agent = new Agent({ keepAlive: true, maxSockets: POLITE_CLIENTS });
+async function fare(url: string, secret: string, agent: Agent, forMs: number): Promise<Fared> {
   const times: number[] = [];
   const statuses: Record<number, number> = {};
   const until = performance.now() + forMs;
   const ask = async () => {
     while (performance.now() < until) {
       const begunAtMs = performance.now();
-      const status = await statusOf(`${served.url}${path}`, agent, served.secret, 30_000);
+      const status = await statusOf(url, agent, secret, 30_000);
       times.push(performance.now() - begunAtMs);
       statuses[status] = (statuses[status] ?? 0) + 1;
       await sleep(POLITE_PAUSE_MS);
     }
   };
   await Promise.all(Array.from({ length: POLITE_CLIENTS }, ask));
-  agent.destroy();
   times.sort((a, b) => a - b);
   const quantile = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? NaN;
   return { requests: times.length, p50Ms: quantile(0.5), p99Ms: quantile(0.99), statuses };

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RawClient } from '../../support/raw.js';
-import type { ServedSocket } from '../../../daemon/http/unreadable.js';
+import type { AnsweredSocket } from '../../../daemon/http/endings.js';
 import { corpus, withSecret } from './corpus.js';
 import { type Mutant, mutant } from './mutations.js';
 import { expectOneReading } from './second-reader.js';
@@ -107,7 +107,7 @@ async function send(stage: Stage, { text, pieces, leaves }: Mutant): Promise<voi
 /** Waits until all of it is read, and each request that came whole is answered; or until the connection is closed. */
 async function allDone(stage: Stage, client: RawClient, bytes: number): Promise<void> {
   const givesUpAtMs = performance.now() + HANGS_AFTER_MS;
-  let socket: ServedSocket | undefined;
+  let socket: AnsweredSocket | undefined;
   for (let looks = 0; looks < 2 && !client.isClosed;) {
     await turn();
     socket ??= stage.servedIfAny(client);

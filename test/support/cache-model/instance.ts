@@ -71,6 +71,7 @@ export class Instance {
       admission: this.admission,
       rateLimits: { countsAddresses: false, countAddress: () => undefined, countValid: () => undefined },
       addressOf: () => null,
+      untaken: { watch: () => undefined },
       cache: this.cache,
       contents: new ContentReaders({ decode: () => null, live }),
       forwarder: upstream.forwarderOf(index),

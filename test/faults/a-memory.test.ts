@@ -1,0 +1,101 @@
+import { expect } from 'chai';
+import { TestClock } from '../support/clock.js';
+import { eventually } from '../support/eventually.js';
+import { head, type RawClient } from '../support/raw.js';
+import { staged } from './support/stage.js';
+import type { Exchange } from './support/upstream.js';
+
+const SECOND_MS = 1_000;
+const MB = 1024 * 1024;
+/** What all connections together may hold. */
+const MOST_BYTES = 16 * MB;
+
+describe('A: the memory that strangers hold', function () {
+  this.timeout(60_000);
+  const { stage, it } = staged({
+    env: { ENABLE_METRICS: 'true', REQUEST_TIMEOUT: '10m' },
+    clock: new TestClock({ standsStill: true }),
+  });
+
+  const openOf = (clients: readonly RawClient[]) => clients.filter(({ isClosed }) => !isClosed).length;
+  const open = (count: number, bytes: string) => Promise.all(Array.from({ length: count }, () => stage.client(bytes)));
+  /** Waits until the daemon has read so much of each client, or has ended it. */
+  const read = (clients: readonly RawClient[], bytes: number) =>
+    eventually('all is read', () =>
+      clients.every((client) => client.isClosed || (stage.servedIfAny(client)?.bytesRead ?? Infinity) >= bytes),
+    );
+
+  describe('with heads that do not end', () => {
+    const HEAD = `GET /v1/models HTTP/1.1\r\nHost: a\r\n${`X-Filler: ${'x'.repeat(1_000)}\r\n`.repeat(42)}`;
+
+    it('A20 is bounded over all connections: the oldest end, and others are served (finding B2)', async () => {
+      const clients = await open(600, HEAD);
+      const most = MOST_BYTES / HEAD.length;
+      await eventually('the first ones are ended', () => openOf(clients) <= most);
+      expect(openOf(clients), 'connections that are left').to.be.above(most / 2);
+      expect((await stage.ask(stage.get())).status).to.equal(200);
+      const [newest] = clients.slice(-1);
+      expect(newest?.isClosed).to.equal(false);
+      expect(stage.daemon.logged.join('')).to.include('connections were ended: too much was sent');
+    });
+
+    it('A20 ends those that take more than a second once half of the room is taken (finding B2)', async () => {
+      const slow = await open(10, 'GET /v1/models HTTP/1.1\r\nHost: a\r\n');
+      await read(slow, 30);
+      stage.daemon.clock.advance(2 * SECOND_MS);
+      expect(openOf(slow), 'while there is room').to.equal(10);
+      const many = await open(300, HEAD);
+      await read(many, HEAD.length);
+      stage.daemon.clock.advance(SECOND_MS / 5); // It does not look at each byte.
+      many[0]?.send('X');
+      await Promise.all(slow.map(({ closed }) => closed));
+      expect(openOf(many), 'those that came later').to.be.above(280);
+    });
+
+    it('A20 also behind a request that asked for another protocol (finding B2)', async () => {
+      const upgrade = head('GET /live', null, { Connection: 'Upgrade', Upgrade: 'h2c' });
+      const clients = await open(600, upgrade + HEAD);
+      await eventually('the first ones are ended', () => openOf(clients) <= MOST_BYTES / HEAD.length);
+    });
+  });
+
+  describe('with requests behind one that is not answered', () => {
+    it('A17 is bounded over all connections: the oldest end, and others are served (finding B1)', async () => {
+      const held: Exchange[] = [];
+      stage.upstream.script = (exchange) => {
+        if (exchange.target === '/v1/slow') held.push(exchange);
+        else exchange.answer(200);
+      };
+      const clients = await open(400, stage.get({}, '/v1/slow') + 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2_400));
+      await eventually('some are ended', () => openOf(clients) <= 300);
+      expect(openOf(clients), 'connections that are left').to.be.above(100);
+      expect((await stage.ask(stage.get())).status).to.equal(200);
+      for (const client of clients) client.destroy();
+      // Of those on which much waits nothing is read, not even their end, until there is less.
+      for (const exchange of held) exchange.answer(200);
+    });
+  });
+
+  describe('with answers that nobody reads', () => {
+    const stylesheet = async () =>
+      /href="([^"]+\.css)"/.exec((await stage.ask(head('GET /admin/login', null))).text)?.[1];
+    const ANSWERED: Record<string, () => Promise<string>> = {
+      'of files of the Admin UI': async () => head(`GET ${String(await stylesheet())}`, null).repeat(400),
+      'of metrics': () => Promise.resolve(head('GET /metrics', null).repeat(200)),
+    };
+    for (const [what, requests] of Object.entries(ANSWERED)) {
+      it(`D06 ${what} ends a connection after thirty seconds in which nothing was read (finding B1)`, async () => {
+        const client = await stage.client();
+        client.socket.pause();
+        client.send(await requests());
+        const served = stage.servedTo(client);
+        await eventually('the kernel takes no more', () => served.writableLength > 0, 30_000);
+        await eventually('nothing moves', () => served.writableLength > 0 && stage.daemon.clock.pending > 0);
+        stage.daemon.clock.advance(20 * SECOND_MS);
+        expect(served.destroyed, 'after 20 s').to.equal(false);
+        stage.daemon.clock.advance(20 * SECOND_MS);
+        expect(served.destroyed, 'after 40 s').to.equal(true);
+      });
+    }
+  });
+});
