@@ -1,5 +1,5 @@
 /** The Admin UI in a real browser. */
-import { createServer, type Server } from 'node:http';
+import { createServer, request, type Server, type ServerResponse } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
@@ -270,18 +270,83 @@ describe('the Admin UI in a browser', function () {
       expect(window.complaints).to.deep.equal([]);
     });
 
-    it('says when no answer comes, and goes to the log-in when the session is over', async () => {
+    it('says how old it is when no answer comes, and goes to the log-in when the session is over', async () => {
       await logIn();
       await page.getByText('● live').waitFor();
       await window.context.setOffline(true);
-      await page.clock.runFor(6_000);
-      await page.getByText('▲ no answer since').waitFor();
+      await page.clock.runFor(12_000);
+      await page.getByText('▲ stale').waitFor();
       await window.context.setOffline(false);
       await page.clock.runFor(6_000);
       await page.getByText('● live').waitFor();
       daemon.clock.advance(31 * 60_000);
       await page.clock.runFor(6_000);
       await page.getByText('Your session has ended.').waitFor();
+    });
+
+    it('says that it is stale while the daemon hangs, pretends nothing, and is live again by itself (finding A4)', async () => {
+      const token = await daemon.createToken(project.id, { name: 'ci' });
+      // It takes connections and requests, and says nothing, as a stopped process does.
+      const hanging = new Set<ServerResponse>();
+      let hangs = false;
+      const front = createServer((req, res) => {
+        if (hangs) {
+          hanging.add(res);
+          return;
+        }
+        const options = { method: req.method, path: req.url, headers: req.headers, agent: false };
+        const outgoing = request(daemon.managementUrl, options, (response) => {
+          res.writeHead(response.statusCode ?? 502, response.headers);
+          response.pipe(res);
+        });
+        req.pipe(outgoing);
+      });
+      await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+      const through = `http://127.0.0.1:${(front.address() as AddressInfo).port}/admin/`;
+      await page.goto(`${through}tokens/${token.id}`);
+      await page.getByLabel('Management token').fill(MANAGEMENT_TOKEN);
+      await click('button', 'Log in');
+      await heading('ci');
+      await page.getByText('● live').waitFor();
+
+      hangs = true;
+      await page.clock.runFor(5_500);
+      expect(await page.getByText('▲ stale').count(), 'after two').to.equal(0);
+      await page.clock.runFor(4_000);
+      await page.getByText(/▲ stale (?:8|9|1\d)s/).waitFor();
+      await page.clock.runFor(20_000);
+      await page.getByText(/▲ stale [23]\ds/).waitFor();
+
+      // No dialog opens that could not do what it asks.
+      await click('link', 'Revoke…');
+      await page.clock.runFor(6_000);
+      await page.getByRole('alert').getByText('The daemon does not answer').waitFor();
+      expect(await page.getByRole('dialog').count()).to.equal(0);
+
+      hangs = false;
+      for (const res of hanging) res.destroy();
+      await page.clock.runFor(6_000);
+      await page.getByText('● live').waitFor();
+
+      // A change that nobody answers.
+      await click('link', 'Revoke…');
+      await page.getByRole('dialog', { name: 'Revoke ci?' }).waitFor();
+      hangs = true;
+      // Playwright waits while a page is on its way, so time is made quick in the page itself.
+      await page.evaluate(`{
+        const real = setTimeout;
+        globalThis.setTimeout = (run, ms) => real(run, ms / 20);
+        globalThis.said = [];
+        new MutationObserver(() => said.push(document.getElementById('script-notice')?.textContent))
+          .observe(document.body, { subtree: true, childList: true, characterData: true });
+      }`);
+      await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+      await page.getByRole('alert').getByText('No answer within 20 seconds. It is not known').waitFor();
+      expect(await page.evaluate('said.join()')).to.include('has not answered yet');
+      expect([...hanging].filter(({ req }) => req.method === 'POST')).to.have.length(1);
+      expect((await daemon.token(token.id)).state).to.equal('active');
+      front.close();
+      front.closeAllConnections();
     });
 
     it('copies a secret', async () => {
