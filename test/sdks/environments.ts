@@ -1,0 +1,132 @@
+/**
+ * What the SDKs are run in: a folder of npm, virtual environments of Python, a program of Go. Each is made once, by the
+ * ordinary client of its registry, and kept outside of the repository for the next run; its folder is named after what is
+ * in it, so that other releases or another driver make another one.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const DRIVERS = resolve(import.meta.dirname, '../../../test/sdks/drivers');
+const CACHE = process.env.LLMP_SDKS_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'llmp-sdks');
+// Go compiles OpenAI's package for minutes on a small machine.
+const LONGEST_INSTALLATION_MS = 540_000;
+
+/** The registry did not answer, or the machine lacks a tool: nothing is known of the SDK. */
+export class NotChecked extends Error {
+  override name = 'NotChecked';
+}
+
+export interface Environment {
+  /** What is in it, for people. */
+  what: string;
+  /** Makes it unless it is there. @throws {NotChecked} */
+  prepare(): Promise<Program>;
+}
+
+/** A driver that is ready to run. */
+export interface Program {
+  command: string;
+  args: string[];
+}
+
+interface Recipe {
+  what: string;
+  /** Whatever changes what is made. */
+  ingredients: string[];
+  make: (folder: string) => Promise<unknown>;
+  program: (folder: string) => Program;
+}
+
+function environment({ what, ingredients, make, program }: Recipe): Environment {
+  const key = createHash('sha256').update(JSON.stringify(ingredients)).digest('hex').slice(0, 16);
+  const folder = join(CACHE, `${what.split(' ')[0] ?? ''}-${key}`);
+  const done = join(folder, '.done');
+  let making: Promise<Program> | null = null;
+  const prepared = async () => {
+    if (!existsSync(done)) {
+      rmSync(folder, { recursive: true, force: true }); // Of a run that was broken off.
+      mkdirSync(folder, { recursive: true });
+      await make(folder);
+      writeFileSync(done, '');
+    }
+    return program(folder);
+  };
+  return { what, prepare: () => (making ??= prepared()) };
+}
+
+const textOf = (file: string) => readFileSync(join(DRIVERS, file), 'utf8');
+
+function npm(): Environment {
+  const dependencies = {
+    openai4: 'npm:openai@4.104.0',
+    openai5: 'npm:openai@5.23.2',
+    openai6: 'npm:openai@6.49.0',
+    ai: '6.0.325',
+    '@ai-sdk/openai': '3.0.141',
+  };
+  const manifest = JSON.stringify({ private: true, type: 'module', dependencies });
+  return environment({
+    what: 'npm (openai 4, 5 and 6, ai)',
+    ingredients: [manifest, textOf('driver.mjs')],
+    async make(folder) {
+      writeFileSync(join(folder, 'package.json'), manifest);
+      copyFileSync(join(DRIVERS, 'driver.mjs'), join(folder, 'driver.mjs')); // It finds its packages from there.
+      await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder], folder);
+    },
+    program: (folder) => ({ command: process.execPath, args: [join(folder, 'driver.mjs')] }),
+  });
+}
+
+function python(name: string, ...packages: string[]): Environment {
+  return environment({
+    what: `${name} (${packages.join(', ')})`,
+    ingredients: packages,
+    async make(folder) {
+      await run('python3', ['-m', 'venv', folder], folder);
+      await run(join(folder, 'bin/python'), ['-m', 'pip', 'install', '--quiet', ...packages], folder);
+    },
+    program: (folder) => ({ command: join(folder, 'bin/python'), args: [join(DRIVERS, 'driver.py')] }),
+  });
+}
+
+function go(): Environment {
+  const files = ['go.mod', 'go.sum', 'main.go'];
+  return environment({
+    what: 'go (openai-go, go-openai)',
+    ingredients: files.map((file) => textOf(join('go', file))),
+    async make(folder) {
+      for (const file of files) copyFileSync(join(DRIVERS, 'go', file), join(folder, file));
+      await run('go', ['build', '-o', 'driver', '.'], folder);
+    },
+    program: (folder) => ({ command: join(folder, 'driver'), args: [] }),
+  });
+}
+
+export const ENVIRONMENTS = {
+  npm: npm(),
+  pythonNew: python('python-new', 'openai==3.54.0', 'anthropic==2.12.0'),
+  pythonOld: python('python-old', 'openai==1.109.1'),
+  langchain: python('python-langchain', 'langchain-openai==1.0.3'),
+  go: go(),
+};
+
+const NO_ANSWER =
+  /ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNRE|ENETUNREACH|network|timed out|timeout|NewConnectionError|ProxyError|Max retries|dial tcp|no such host|connection refused|5\d\d (?:Server|Bad|Service|Gateway)/i;
+
+/** @throws {NotChecked} when a tool is missing or the registry does not answer. */
+async function run(command: string, args: string[], folder: string): Promise<void> {
+  await new Promise<void>((done, fail) => {
+    const options = { cwd: folder, timeout: LONGEST_INSTALLATION_MS, maxBuffer: 64 * 1024 * 1024 };
+    execFile(command, args, options, (error, stdout, stderr) => {
+      const said = `${stdout}${stderr}`;
+      if (!error) done();
+      else if (error.code === 'ENOENT') fail(new NotChecked(`${command} is not there`));
+      else if (error.killed) fail(new NotChecked(`${command} took too long`));
+      else if (NO_ANSWER.test(said)) fail(new NotChecked(`the registry of ${command} does not answer`));
+      else fail(new Error(`${command} ${args.join(' ')}: ${said.slice(-2_000)}`));
+    });
+  });
+}

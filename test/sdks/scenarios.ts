@@ -1,0 +1,101 @@
+/** What each SDK is asked to do, and what its user must then see. */
+
+export type Kind = 'chat' | 'stream' | 'models' | 'embeddings' | 'tool' | 'upload';
+
+/** A call that a driver makes, as it reads it. */
+export interface Call {
+  id: string;
+  kind: Kind;
+  key: string;
+  model: string;
+  /** Of its text, in bytes. */
+  size?: number;
+  /** How often the SDK may repeat it; as its makers set it unless stated. */
+  retries?: number;
+}
+
+/** What a driver prints of a call. */
+export interface Became {
+  id: string;
+  ok?: unknown;
+  error?: { class: string; status: number | null; code: string | null; type: string | null; message: string };
+}
+
+/** The same with the provider itself and through the daemon. */
+export const SAME: readonly Omit<Call, 'key'>[] = [
+  ...(['chat', 'stream', 'models', 'embeddings', 'tool', 'upload'] as const).map((kind) => ({
+    id: kind,
+    kind,
+    model: 'gpt-test',
+  })),
+  { id: "a provider's 400", kind: 'chat', model: 'fail-400' },
+  { id: "a provider's 429", kind: 'chat', model: 'fail-429', retries: 1 },
+  { id: "a provider's 500", kind: 'chat', model: 'fail-500', retries: 1 },
+];
+
+export interface Refused {
+  status: number;
+  code: string;
+  type: string;
+  /** Part of the message. */
+  says: string;
+  call?: Partial<Omit<Call, 'id' | 'key'>>;
+}
+
+const UNAUTHORIZED = { status: 401, code: 'unauthorized', type: 'authentication_error' };
+const UNKNOWN = {
+  ...UNAUTHORIZED,
+  says: 'unauthorized: the token is unknown, expired or revoked. Send it as `Authorization: Bearer sk-wt-…`.',
+};
+
+/** Our own refusals, by the credential or the call that leads to them. In the order in which they are made. */
+export const REFUSED = {
+  'an unknown token': UNKNOWN,
+  'an expired token': UNKNOWN,
+  'a revoked token': UNKNOWN,
+  "a provider's key": { ...UNAUTHORIZED, says: 'a withering token is needed' },
+  'an inactive project': {
+    status: 403,
+    code: 'project_inactive',
+    type: 'permission_error',
+    says: 'project is inactive',
+  },
+  'a spent cap': {
+    status: 429,
+    code: 'request_limit_reached',
+    type: 'insufficient_quota',
+    says: 'token request limit reached: ask for another token',
+  },
+  'too large a body': {
+    status: 413,
+    code: 'body_too_large',
+    type: 'invalid_request_error',
+    says: 'request body too large',
+    call: { size: 300_000 },
+  },
+  "a project's wrong key": {
+    status: 502,
+    code: 'upstream_key_rejected',
+    type: 'server_error',
+    says: "upstream rejected the project's key",
+    call: { model: 'fail-401' },
+  },
+  'a rate limit': {
+    status: 429,
+    code: 'rate_limited',
+    type: 'rate_limit_error',
+    says: 'rate limit exceeded',
+    call: { retries: 0 },
+  },
+  // The daemon is stopped meanwhile, so this is the last.
+  'a daemon that stops': {
+    status: 503,
+    code: 'unavailable',
+    type: 'server_error',
+    says: 'temporarily unavailable',
+    call: { model: 'hang', retries: 0 },
+  },
+} satisfies Record<string, Refused>;
+
+export type RefusedId = keyof typeof REFUSED;
+export const CUT = 'a revocation in the middle of a stream';
