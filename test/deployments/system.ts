@@ -232,10 +232,10 @@ export class System {
   /** Everything that instances count by themselves is in the database: they write it within a second. */
   async settled(tokenId: string, requests: number): Promise<void> {
     await eventually(`${requests} requests are counted`, async () => {
-      const [row] = await this.select<{ n: number }>('SELECT request_count AS n FROM tokens WHERE id = $tokenId', {
+      const [row] = await this.select<{ n: unknown }>('SELECT request_count AS n FROM tokens WHERE id = $tokenId', {
         tokenId,
       });
-      return row?.n === requests;
+      return Number(row?.n) === requests;
     });
   }
 }
