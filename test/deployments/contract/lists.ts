@@ -31,6 +31,21 @@ export function behavesInLists(given: Given): void {
       }
     }
 
+    it('of tokens by live hold the active ones first, those that expire next on top, and by -live the reverse', async () => {
+      const nowMs = Date.now();
+      const isActive = (token: Stored) => stateOf(token, nowMs) === 'active';
+      const wanted = [
+        ...inOrder(stored.filter(isActive), 'expires_at', false),
+        ...inOrder(
+          stored.filter((token) => !isActive(token)),
+          'expires_at',
+          true,
+        ),
+      ];
+      expect(await walked('sort=live')).to.deep.equal(wanted);
+      expect(await walked('sort=-live')).to.deep.equal(wanted.reverse());
+    });
+
     const nowMs = Date.now();
     const isIn = (state: string) => (token: Stored) => stateOf(token, Date.now()) === state;
     const filters: [query: string, lets: (token: Stored) => boolean][] = [
