@@ -146,9 +146,14 @@ describe('the model that is kept of a request', () => {
   it('is not looked for in a request that was refused (finding B3)', async () => {
     const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
     echoing(undefined);
-    for (let n = 0; n < 2; n++) await chat({ model: 'm' }, capped.token);
+    // Both are admitted, and then there is a use for one of them.
+    const body = '{"model":"m"}';
+    const whole = scene.post({ 'Content-Type': 'application/json' }, body, capped.token);
+    const clients = [await scene.client(whole.slice(0, -1)), await scene.client(whole.slice(0, -1))];
+    await scene.inFlight(2);
+    for (const client of clients) client.send(body.slice(-1));
     await told(2);
-    expect(scene.daemon.ended.map(({ status, model }) => [status, model])).to.deep.equal([
+    expect(scene.daemon.ended.map(({ status, model }) => [status, model])).to.have.deep.members([
       [200, 'm'],
       [429, null],
     ]);

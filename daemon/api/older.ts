@@ -76,6 +76,9 @@ const NO_USAGE: Omit<WireUsageLine, 'token_id' | 'project_id' | 'model' | 'hour'
   hits: NaN,
   refused: NaN,
   errors: NaN,
+  upstream_refused: NaN,
+  upstream_errors: NaN,
+  cut: NaN,
   prompt_tokens: NaN,
   completion_tokens: NaN,
 };
