@@ -2,7 +2,7 @@ import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/', 'data/'] },
+  { ignores: ['dist/', 'node_modules/', 'data/', 'test/clients/programs/'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts', '**/*.tsx'],

@@ -29,6 +29,9 @@ const requestHeader = (name: string, description: string, schema: Json = TEXT): 
   { name, in: 'header', description, schema },
 ];
 
+/** What `X-Llmp-Actor` may be. A shape of its own, so that clients have one type for it and not one for each operation. */
+export const FRONT_END = { type: 'string', enum: ['cli', 'tui', 'admin'], description: 'A front end of llmp.' };
+
 /** Of requests. */
 export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
   requestHeader(
@@ -41,8 +44,7 @@ export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
   ),
   requestHeader('X-Request-ID', 'Names the request in logs and audit records: 1 to 64 letters, digits, `_` and `-`.'),
   requestHeader('X-Llmp-Actor', 'The front end that acts, for the audit record. Other clients leave it out.', {
-    type: 'string',
-    enum: ['cli', 'tui', 'admin'],
+    $ref: '#/components/schemas/frontEnd',
   }),
   requestHeader(
     'X-Audit-Reason',

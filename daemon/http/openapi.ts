@@ -3,7 +3,7 @@ import { type Example, examples } from '../api/examples.js';
 import { canSucceed, type Operation, operations, TAGS } from '../api/operations.js';
 import * as schemas from '../api/schemas.js';
 import type { RefusalKind } from '../core/refusal.js';
-import { HEADERS, ID, REQUEST_HEADERS } from './openapi-headers.js';
+import { FRONT_END, HEADERS, ID, REQUEST_HEADERS } from './openapi-headers.js';
 import { inputFields, type Json, schemaOf, SHAPES } from './openapi-schemas.js';
 import { problemOf } from './problems.js';
 
@@ -58,7 +58,7 @@ export function openApi(version: string): Json {
       securitySchemes: {
         managementToken: { type: 'http', scheme: 'bearer', description: 'The value of MANAGEMENT_TOKEN.' },
       },
-      schemas: SHAPES,
+      schemas: { ...SHAPES, frontEnd: FRONT_END },
       ...shared.components,
       headers: HEADERS,
     },

@@ -41,8 +41,7 @@ export const tokenCreate = z
     ).optional(),
     name: about(name, 'A name to find the token by. Several tokens may have the same.').optional(),
   })
-  .meta({ not: { required: ['duration_hours', 'duration_minutes'] } })
-  .describe('A token to be created.');
+  .describe('A token to be created. Give at most one of `duration_hours` and `duration_minutes`.');
 
 export const tokenPatch = z
   .strictObject({ is_active: about(flag, 'False revokes the token, true reactivates it.') })

@@ -1,0 +1,32 @@
+/** A daemon in a process of its own, for programs that are none of ours. */
+import { join } from 'node:path';
+import { canary } from '../support/canaries.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { launchDaemon } from '../support/process.js';
+
+export interface Server {
+  url: string;
+  /** Where it is and what its management token is, for a program's environment. */
+  env: { LLMP_URL: string; LLMP_TOKEN: string };
+  /** What it logged at the level `error`. */
+  errors(): string[];
+  stop(): Promise<void>;
+}
+
+export async function startServer(): Promise<Server> {
+  const managementToken = canary('management');
+  const daemon = launchDaemon({
+    MANAGEMENT_TOKEN: managementToken,
+    DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
+    UPSTREAM_BASE_URL: 'http://127.0.0.1:9',
+    HTTP_CACHE_ENABLED: 'true',
+    LOG_FORMAT: 'json',
+  });
+  const url = await daemon.listening;
+  return {
+    url,
+    env: { LLMP_URL: url, LLMP_TOKEN: managementToken },
+    errors: () => daemon.logged.filter((line) => line.includes('"level":"error"')),
+    stop: () => daemon.kill(),
+  };
+}
