@@ -103,6 +103,11 @@ export class Pass extends Member {
   isFinished = false;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
   ended: Refusal | null = null;
+  /**
+   * The last change that what let the request in had seen: it is none of those that a change up to then ends, whenever that is
+   * heard of. Negative when the numbers do not count any more.
+   */
+  changeSeq: number;
   /** Told at that moment; set by whoever carries the request. */
   onEnded: ((refusal: Refusal) => void) | null = null;
 
@@ -115,11 +120,14 @@ export class Pass extends Member {
     this.projectId = account.projectId;
     this.obfuscated = known.token.obfuscated;
     this.upstreamKey = known.upstreamKey;
+    this.changeSeq = known.changeSeq;
   }
 
   /** The same permission once more. */
   again(): Pass {
-    return new Pass(this.account, this.known);
+    const pass = new Pass(this.account, this.known);
+    pass.changeSeq = this.changeSeq;
+    return pass;
   }
 
   /** Tells upstream keys apart where the key itself has no place. */

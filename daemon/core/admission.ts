@@ -17,7 +17,8 @@
  *
  * **Forget on change.** A committed change reaches `apply` before its operator gets the answer. What it touches is
  * forgotten, and a revocation or deactivation ends what is in flight, by its kind: a reactivation right behind it
- * saves nobody.
+ * saves nobody. Changes of other instances, and those of which the answer to COMMIT was lost, are heard of late, perhaps behind that
+ * reactivation. What was let in by a read that had seen the change is not ended by it: its number tells.
  *
  * **The database is away.** What was verified stays usable for `staleLimitMs` after this instance last knew itself up to
  * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`. An instance that has its
@@ -25,7 +26,7 @@
  */
 import { Account, type Known, Pass } from './account.js';
 import { Histogram } from './histogram.js';
-import type { Change, Clock, KnownToken, Ledger, Log, TokenLookup } from './ports.js';
+import type { Change, Clock, KnownToken, Ledger, Log, NumberedChange, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
 import {
   limitReached,
@@ -231,17 +232,17 @@ export class Admission {
   }
 
   /**
-   * A change was committed, here or elsewhere.
+   * A change was committed, here or elsewhere. It may be heard of behind others that followed it.
    *
    * @param recordedAtMs when it was recorded (monotonic).
    */
-  apply(change: Change, recordedAtMs = this.#clock.monotonic()): void {
+  apply(change: NumberedChange, recordedAtMs = this.#clock.monotonic()): void {
     this.forget(change);
     const end = ENDS[change.kind];
     if (!end) return;
     this.propagation.observe(this.#clock.monotonic() - recordedAtMs);
     for (const account of this.#accountsOf(change)) {
-      for (const pass of account.inFlight.all()) endPass(pass, end());
+      for (const pass of account.inFlight.all()) if (pass.changeSeq < change.seq) endPass(pass, end());
     }
   }
 
@@ -262,7 +263,10 @@ export class Admission {
   /** It cannot be told any more what was changed: distrusts everything, and ends what is in flight for what is not good any more. */
   async lostTrack(): Promise<void> {
     this.distrust();
-    for (const account of [...this.#remembered.all()].filter(({ inFlight }) => inFlight.size > 0)) {
+    const busy = [...this.#remembered.all()].filter(({ inFlight }) => inFlight.size > 0);
+    // The database may have been put back to an earlier day, and its numbers with it.
+    for (const { inFlight } of busy) for (const pass of inFlight.all()) pass.changeSeq = -1;
+    for (const account of busy) {
       await this.#read(account.digest);
       const end = this.#whyEnded(account);
       if (end) for (const pass of account.inFlight.all()) endPass(pass, end());

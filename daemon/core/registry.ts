@@ -272,10 +272,10 @@ export class Registry {
         begun.push(result.change);
         const now = this.clock.now();
         recordedAtMs = this.clock.monotonic();
-        await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
-        return result;
+        const seq = await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
+        return { ...result, seq };
       });
-      this.admission.apply(done.change, recordedAtMs);
+      this.admission.apply({ ...done.change, seq: done.seq }, recordedAtMs);
       return done.value;
     } catch (error) {
       // Perhaps only the reply to COMMIT was lost.

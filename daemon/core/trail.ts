@@ -18,8 +18,13 @@ export class Trail {
     return this.#record({ ...attempt, details: { ...attempt.details, refused: why } }, caller, 'denied');
   }
 
-  #record(subject: AuditSubject, caller: Caller, outcome: AuditRecord['outcome'], change?: Change): Promise<void> {
+  async #record(
+    subject: AuditSubject,
+    caller: Caller,
+    outcome: AuditRecord['outcome'],
+    change?: Change,
+  ): Promise<void> {
     const record = auditRecord(subject, caller, outcome, this.clock.now());
-    return reading(this.store.change((tx) => tx.record(record, change)));
+    await reading(this.store.change((tx) => tx.record(record, change)));
   }
 }

@@ -19,4 +19,5 @@ export const knownToken = (digest: string): KnownToken => ({
   reserved: 0,
   projectIsActive: true,
   upstreamKey: `upstream-${digest.slice(0, 4)}`,
+  changeSeq: 0,
 });

@@ -14,8 +14,7 @@ export class AuditSink implements Pick<RecordStore, 'change'> {
     const records: AuditRecord[] = [];
     const tx: Pick<ChangeTransaction, 'record'> = {
       record(record) {
-        records.push(record);
-        return Promise.resolve();
+        return Promise.resolve(records.push(record));
       },
     };
     const result = await work(tx as ChangeTransaction);

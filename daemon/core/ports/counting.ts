@@ -8,6 +8,8 @@ export interface KnownToken {
   reserved: number;
   projectIsActive: boolean;
   upstreamKey: string;
+  /** The number of the last change that had been committed when this was read: this shows it and all before it. */
+  changeSeq: number;
 }
 
 export interface TokenLookup {

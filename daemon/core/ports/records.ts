@@ -21,9 +21,13 @@ export interface Change {
   tokenId: string | null;
 }
 
-/** With its place among all records, and when it was recorded. */
-export interface CommittedChange extends Change {
+/** With its place among all records: changes are committed in the order of their numbers. */
+export interface NumberedChange extends Change {
   seq: number;
+}
+
+/** And with the time when it was recorded. */
+export interface CommittedChange extends NumberedChange {
   timeMs: number;
 }
 
@@ -127,8 +131,9 @@ export interface ChangeTransaction {
    * this transaction until it ends.
    *
    * @param change what others must hear of it; nothing of what was refused.
+   * @returns the number of the record, which is that of the change as well.
    */
-  record(record: AuditRecord, change?: Change): Promise<void>;
+  record(record: AuditRecord, change?: Change): Promise<number>;
 }
 
 export interface AuditFilter {

@@ -177,7 +177,7 @@ class SqlChange implements ChangeTransaction {
     });
   }
 
-  async record(record: AuditRecord, change?: Change): Promise<void> {
+  async record(record: AuditRecord, change?: Change): Promise<number> {
     // The row's lock is held until COMMIT: the numbers are gapless and in the order of commits.
     await this.tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
     const [place] = await this.tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
@@ -186,9 +186,10 @@ class SqlChange implements ChangeTransaction {
     await this.#insert('audit', auditColumns({ ...record, seq }));
     await insertWords(this.tx, { ...record, seq });
     this.records.push({ ...record, seq });
-    if (!change) return;
+    if (!change) return seq;
     await insertChange(this.tx, { ...change, seq, timeMs: record.timeMs });
     this.changes.push({ ...change, seq, timeMs: record.timeMs });
+    return seq;
   }
 
   #insert(table: string, columns: Bind): Promise<void> {

@@ -11,6 +11,8 @@ interface Parts {
 
 /** Sequelize's own, which would write to the console whenever the end of a connection was the end of a transaction. */
 class QuietTransaction extends Transaction {
+  #isEnded = false;
+
   get parts(): Parts {
     return this as unknown as Parts;
   }
@@ -19,11 +21,17 @@ class QuietTransaction extends Transaction {
     return this.#end((queries) => queries.commitTransaction(this));
   }
 
-  override rollback(): Promise<void> {
-    return this.#end((queries) => queries.rollbackTransaction(this));
+  /**
+   * Once: after a deadlock Sequelize does so by itself on MySQL, and gives the connection back. A second ROLLBACK would go to the
+   * transaction of whoever has the connection by then.
+   */
+  override async rollback(): Promise<void> {
+    if (this.#isEnded) return;
+    await this.#end((queries) => queries.rollbackTransaction(this));
   }
 
   async #end(how: (queries: QueryInterface) => Promise<void>): Promise<void> {
+    this.#isEnded = true;
     try {
       const { sequelize } = this as unknown as { sequelize: Sequelize };
       await how(sequelize.getQueryInterface());

@@ -53,9 +53,11 @@ export class SqlTokenLookup implements TokenLookup {
 
   async byDigest(digest: string): Promise<KnownToken | null> {
     const [row] = await this.database.select<
-      TokenRowColumns & { reserved: number; api_key: string; api_key_id: string }
+      TokenRowColumns & { reserved: number; api_key: string; api_key_id: string; change_seq: number }
     >(
-      `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id
+      // In the same statement, so that all of it is of one moment.
+      `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id,
+         (SELECT seq FROM change_seq WHERE id = 1) AS change_seq
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
       { digest },
     );
@@ -63,7 +65,7 @@ export class SqlTokenLookup implements TokenLookup {
     const { token, projectIsActive } = rowOf(row);
     const sealed = { text: row.api_key, keyId: row.api_key_id };
     const upstreamKey = this.box.open(sealed, placeOfKey(token.projectId));
-    return { token, projectIsActive, reserved: row.reserved, upstreamKey };
+    return { token, projectIsActive, reserved: row.reserved, upstreamKey, changeSeq: row.change_seq };
   }
 }
 

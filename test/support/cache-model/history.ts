@@ -402,8 +402,9 @@ class History {
     token.isActive = !token.isActive;
     token.changes += 1;
     const kind = token.isActive ? 'token.reactivated' : 'token.revoked';
+    const seq = ++this.#tables.changeSeq;
     for (const { admission } of this.#instances) {
-      admission.apply({ kind, projectId: token.project.id, tokenId: token.id });
+      admission.apply({ kind, projectId: token.project.id, tokenId: token.id, seq });
     }
   }
 
@@ -412,7 +413,8 @@ class History {
     project.isActive = !project.isActive;
     project.changes += 1;
     const kind = project.isActive ? 'project.activated' : 'project.deactivated';
-    for (const { admission } of this.#instances) admission.apply({ kind, projectId: project.id, tokenId: null });
+    const seq = ++this.#tables.changeSeq;
+    for (const { admission } of this.#instances) admission.apply({ kind, projectId: project.id, tokenId: null, seq });
   }
 
   /** Among two, so that a former one comes back. */
@@ -422,8 +424,9 @@ class History {
     for (const call of this.#calls.values()) {
       if (!call.isOver && call.token.project === project) call.keys.add(project.key);
     }
+    const seq = ++this.#tables.changeSeq;
     for (const { admission } of this.#instances) {
-      admission.apply({ kind: 'project.updated', projectId: project.id, tokenId: null });
+      admission.apply({ kind: 'project.updated', projectId: project.id, tokenId: null, seq });
     }
     this.#instances[0]?.upkeep.dropProject(project.id);
   }

@@ -36,6 +36,8 @@ export class Tables implements TokenLookup, Ledger {
   readonly projects: ModelProject[] = [];
   readonly tokens: ModelToken[] = [];
   readonly #keys = new Map<string, string>();
+  /** How many changes there were. */
+  changeSeq = 0;
 
   /** @param keys what the names of its upstream keys begin with; two projects may have the same. */
   addProject(keys: string): ModelProject {
@@ -80,6 +82,7 @@ export class Tables implements TokenLookup, Ledger {
       reserved,
       projectIsActive: project.isActive,
       upstreamKey: this.keyOf(project.key),
+      changeSeq: this.changeSeq,
     });
   }
 
