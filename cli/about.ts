@@ -2,6 +2,7 @@
 import { readVersion } from '../config/version.js';
 import { command } from './command.js';
 import { EXIT } from './failure.js';
+import type { View } from './table.js';
 
 export const introductionCommand = command({
   path: [],
@@ -43,10 +44,19 @@ const versionCommand = command({
   summary: 'print the version',
   examples: [],
   options: {},
-  run({ output }) {
-    output.text(`llmp ${readVersion()}`);
-    return Promise.resolve(EXIT.done);
+  async run({ output }) {
+    const version = readVersion();
+    if (output.format === 'table') output.text(`llmp ${version}`);
+    else await output.one({ version, node: process.version }, versionView);
+    return EXIT.done;
   },
 });
+
+const versionView: View<{ version: string; node: string }> = {
+  idOf: ({ version }) => version,
+  fields: ['version', 'node'],
+  columns: [],
+  details: {},
+};
 
 export const aboutCommands = [help, versionCommand];

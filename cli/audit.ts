@@ -1,5 +1,5 @@
 /** `llmp audit …`: what was done, by whom, and whether the record of it is whole. */
-import { type Kind, oneOf } from '../config/kinds.js';
+import { oneOf } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
 import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../daemon/api/contract.js';
 import { auditVerify } from './audit-verify.js';
@@ -7,24 +7,37 @@ import { command, type Invocation, text, value } from './command.js';
 import { EXIT } from './failure.js';
 import { checkedId, wholeIdOf } from './ids.js';
 import { limit, listed } from './listing.js';
+import { moment, timestampOf } from './span.js';
 import { auditView } from './views.js';
 
-const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Since when, or until when: a time ago, or a moment. */
-const moment: Kind<{ agoMs: number } | { at: string }> = {
-  accepts: 'a time ago such as 24h or 7d, or a moment such as 2030-01-31T12:00:00Z',
-  parse(given) {
-    const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(given) ?? [];
-    if (amount && unit) return { agoMs: Number(amount) * (MS_PER[unit] ?? NaN) };
-    const at = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z)?$/.test(given) ? Date.parse(given) : NaN;
-    return Number.isNaN(at) ? undefined : { at: new Date(at).toISOString() };
-  },
-};
+/** Each of them, so that one that is new is missed by the compiler. */
+const ACTIONS = Object.keys({
+  'token.create': true,
+  'token.use': true,
+  'token.revoke': true,
+  'token.reactivate': true,
+  'token.revoke_all': true,
+  'project.create': true,
+  'project.update': true,
+  'project.delete_refused': true,
+  'cache.purge': true,
+  'migrations.up': true,
+  'management.denied': true,
+  'admin.login': true,
+  'admin.logout': true,
+} satisfies Record<WireAuditRecord['action'], true>) as WireAuditRecord['action'][];
+const ACTORS = Object.keys({
+  management: true,
+  admin: true,
+  cli: true,
+  tui: true,
+  token: true,
+  system: true,
+} satisfies Record<WireAuditRecord['actor'], true>) as WireAuditRecord['actor'][];
 
 const filters = {
-  action: text('--action <ACTION>', 'only this action, such as token.revoke'),
-  actor: text('--actor <ACTOR>', 'only by this actor: management, admin, cli, tui, token, system'),
+  action: value('--action <ACTION>', oneOf(...ACTIONS), `only this action: ${ACTIONS.join(', ')}`),
+  actor: value('--actor <ACTOR>', oneOf(...ACTORS), `only by this actor: ${ACTORS.join(', ')}`),
   projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
   tokenId: text('--token-id <ID>', 'only of this token', 'token'),
   outcome: value('--outcome <OUTCOME>', oneOf('success', 'denied', 'error'), 'success, denied or error'),
@@ -53,12 +66,10 @@ async function filterOf({ options }: Pick<Filtered, 'options'>, client: Manageme
 async function queryOf(invocation: Spanned, client: ManagementClient): Promise<AuditQuery> {
   const { options, shell } = invocation;
   const { since, until, search } = options;
-  const written = (it: { agoMs: number } | { at: string }) =>
-    'at' in it ? it.at : new Date(shell.now() - it.agoMs).toISOString();
   return {
     ...(await filterOf(invocation, client)),
-    ...(since && { since: written(since) }),
-    ...(until && { until: written(until) }),
+    ...(since && { since: timestampOf(since, shell.now()) }),
+    ...(until && { until: timestampOf(until, shell.now()) }),
     ...(search !== undefined && { q: search }),
   };
 }

@@ -8,6 +8,8 @@ import type { View } from './table.js';
 import { shortId } from './views.js';
 
 const AT_A_TIME = 8;
+// Beyond as many, what was done is one sentence, and not a line for each.
+const MOST_LINES = 10;
 
 const STDIN = '-';
 
@@ -47,6 +49,8 @@ export interface Change<T> {
   past: string;
   /** The command that takes it back. */
   opposite: string;
+  /** Asked before a single one, at a terminal: it concerns more than what is named. */
+  question?: string;
   make: (client: ManagementClient, id: string) => Promise<T>;
   /** Whether it has been made already. */
   isMade: (thing: T) => boolean;
@@ -66,21 +70,34 @@ export async function onEachId<T extends Thing>(invocation: WithDryRun, step: St
   const isRehearsal = options.dryRun === true;
   if (change && isSelection && !isRehearsal) {
     await confirmed(`${change.verb} ${counted(ids.length, noun)}?`, invocation);
+  } else if (change?.question !== undefined && !isRehearsal && invocation.input.canAsk) {
+    await confirmed(`${change.verb} ${ids[0] ?? ''}? ${change.question}`, invocation);
   }
 
   const client = await invocation.connect();
-  const work = workOf(step, isRehearsal, output);
-  const { done, exitCode } = await forEach(
-    ids,
-    async (id) => work(client, await wholeIdOf(client, noun, id)),
-    invocation,
+  const isLong = ids.length > MOST_LINES;
+  const work = workOf(step, isRehearsal, isLong && !isRehearsal ? null : output);
+  const { done, exitCode } = await output.counting(change?.verb ?? 'Looking up', ids.length, (tick) =>
+    forEach(
+      ids,
+      async (id) => {
+        const thing = await work(client, await wholeIdOf(client, noun, id));
+        tick();
+        return thing;
+      },
+      invocation,
+    ),
   );
   if (!change || output.format !== 'table') {
     const [only] = done;
     if (isSelection) await output.list(done, view);
     else if (only !== undefined) await output.one(only, view);
   }
-  if (change && isSelection) output.note(summary(change, done, isRehearsal, counted(ids.length, noun)));
+  if (change && isSelection) {
+    const undo = `Undo: give the same ids to llmp ${noun} ${change.opposite}`;
+    const said = summary(change, done, isRehearsal, counted(ids.length, noun));
+    output.note(isLong && !isRehearsal && done.length > 0 ? `${said} ${undo}` : said);
+  }
   return exitCode;
 }
 
@@ -90,16 +107,17 @@ async function idsIn({ args, input }: Pick<Invocation, 'args' | 'input'>, noun: 
   return [...new Set(given.map((id) => checkedId(noun, id)))];
 }
 
-/** What is done with one thing, and said of it. */
+/** What is done with one thing, and said of it. @param output null: nothing is said. */
 function workOf<T extends Thing>(
   { noun, lookUp, change }: Step<T>,
   isRehearsal: boolean,
-  output: Output,
+  output: Output | null,
 ): Step<T>['lookUp'] {
   if (!change) return lookUp;
   const { verb, past, opposite, make, isMade, but } = change;
   return async (client, id) => {
     const thing = await (isRehearsal ? lookUp : make)(client, id);
+    if (!output) return thing;
     const shown = `${shortId(thing.id)}${thing.name === null ? '' : ` (${thing.name})`}`;
     if (!isRehearsal) {
       const sentences = [`${past} ${shown}.`, but?.(thing), `Undo: llmp ${noun} ${opposite} ${thing.id}`];

@@ -19,6 +19,8 @@ export interface Option<T> {
   meaning: string;
   /** None: a flag, or text taken as it is. */
   kind?: Kind<T>;
+  /** Given several times, it has all of the values: `--state a --state b` is `--state a,b`. Its value is a text. */
+  isList?: boolean;
   completes?: Completes | undefined;
 }
 
@@ -40,6 +42,16 @@ export const value = <T>(flags: string, kind: Kind<T>, meaning: string): Option<
   meaning,
   kind,
 });
+
+/** Some of these, separated by commas or given one by one; with ! in front all but that. */
+export function valuesOf(flags: string, all: readonly string[], meaning: string): Option<string> {
+  const kind: Kind<string> = {
+    accepts: `one or more of ${all.join(', ')}, separated by commas; ! in front of one excludes it`,
+    values: all,
+    parse: (given) => (given.split(',').every((each) => all.includes(each.replace(/^!/, ''))) ? given : undefined),
+  };
+  return { flags, meaning, kind, isList: true };
+}
 
 export interface Argument {
   /** As shown in the synopsis: `ID`. */

@@ -18,25 +18,23 @@ const show = command({
   async run(invocation) {
     const { options, output } = invocation;
     const { rows, problems } = read(await daemonEnvironment(invocation, options.envFile), options.envFile);
-    if (problems.length > 0) {
-      const file = options.envFile === undefined ? '' : ` --env-file ${options.envFile}`;
-      throw new Failure(
-        EXIT.checkFailed,
-        `the settings are wrong in ${problems.length} ${problems.length === 1 ? 'place' : 'places'}`,
-        {
-          code: 'settings_wrong',
-          why: problems[0] ?? '',
-          advice: `All of it: llmp config validate${file}`,
-        },
-      );
-    }
+    const file = options.envFile === undefined ? '' : ` --env-file ${options.envFile}`;
+    const failure = new Failure(
+      EXIT.checkFailed,
+      `the settings are wrong in ${problems.length} ${problems.length === 1 ? 'place' : 'places'}`,
+      { code: 'settings_wrong', why: problems[0] ?? '', advice: `All of it: llmp config validate${file}` },
+    );
+    // Nothing to show: the file cannot be read.
+    if (rows.length === 0) throw failure;
     if (options.origin) await output.list(rows, originView);
     else
       await output.list(
         rows.map(({ name, value }) => ({ name, value })),
         settingView,
       );
-    return EXIT.done;
+    if (problems.length === 0) return EXIT.done;
+    output.fail(failure);
+    return EXIT.checkFailed;
   },
 });
 

@@ -2,7 +2,7 @@
  * Contexts: the daemons that an operator works with, by name, in one file that holds no secret itself. Where it is: LLMP_CONFIG, or
  * llmp/config.toml in XDG_CONFIG_HOME, or in ~/.config.
  */
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { oneOf } from '../config/kinds.js';
 import { quoted, usage } from './failure.js';
@@ -112,14 +112,26 @@ async function contentOf(path: string): Promise<string | undefined> {
     throw unreadable(path, error);
   }
   try {
-    const { mode } = await file.stat();
     // What is in it is run, and decides where credentials go.
-    if (mode & 0o022) {
-      throw usage(`${path} can be written by others`, { advice: `Keep it to yourself: chmod 600 ${path}` });
-    }
+    refuseForeign(path, await file.stat());
+    refuseForeign(dirname(path), await stat(dirname(path)));
     return await file.readFile('utf8').catch((error: unknown) => Promise.reject(unreadable(path, error)));
   } finally {
     await file.close();
+  }
+}
+
+/** @throws {Failure} for what belongs to another user than this one and root, or can be written by others. */
+function refuseForeign(path: string, { mode, uid }: { mode: number; uid: number }): void {
+  if (uid !== 0 && uid !== process.getuid?.()) {
+    throw usage(`${path} belongs to another user (uid ${uid})`, {
+      why: 'its owner could have any command run, and your management token sent anywhere',
+      advice: 'Set LLMP_CONFIG to a file of your own',
+    });
+  }
+  // In a folder with the sticky bit, such as /tmp, nobody can replace what belongs to others.
+  if (mode & 0o022 && !(mode & 0o1000)) {
+    throw usage(`${path} can be written by others`, { advice: `Keep it to yourself: chmod go-w ${path}` });
   }
 }
 

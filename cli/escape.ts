@@ -24,11 +24,14 @@ export function plain(value: unknown): string {
   return typeof value === 'string' ? visible(value) : visibleJson(value);
 }
 
-/** A cell by RFC 4180; one that a spreadsheet would run as a formula is made text. */
+/**
+ * A cell by RFC 4180; one that a spreadsheet would run as a formula is made text. Where `;` separates cells, what follows one would be a
+ * cell of its own; full-width signs begin a formula too.
+ */
 export function csvCell(value: unknown): string {
   const shown = plain(value);
-  const harmless = /^[=+\-@]/.test(shown) ? `'${shown}` : shown;
-  return /[",\s]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+  const harmless = /^[=+\-@＝＋－＠]/.test(shown) ? `'${shown}` : shown;
+  return /[",;\s]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
 const MASK = '********';

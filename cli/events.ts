@@ -32,7 +32,10 @@ const tail = command({
   options: {
     projectId: text('--project-id <ID>', 'of this project, by its name or id', 'project'),
     tokenId: text('--token-id <ID>', 'of this token', 'token'),
-    status: value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
+    status: {
+      ...value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
+      isList: true,
+    },
     kind: value('--kind <KIND>', oneOf(...KINDS), `one of ${KINDS.join(', ')}`),
     follow: flag('-f, --follow', 'go on with what comes, which it does anyway'),
   },
@@ -88,7 +91,7 @@ const columns: readonly Column<Shown>[] = [
   { title: 'TOKEN', rank: 2, width: 8, show: ({ token_id }) => shortId(token_id ?? '') },
   { title: 'PROJECT', rank: 5, width: 8, show: ({ project_id }) => shortId(project_id ?? '') },
   { title: 'MODEL', rank: 6, width: 20, show: ofRequest(({ model }) => model ?? ''), shrinks: true },
-  { title: 'WHAT', rank: 0, show: whatHappened },
+  { title: 'WHAT', rank: 0, show: whatHappened, fills: true },
 ];
 
 const eventView: View<Shown> = {

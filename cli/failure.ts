@@ -25,6 +25,12 @@ export const EXIT = {
   terminated: 143,
 } as const;
 
+/** @param ending what `untilInterrupted` gives, aborted. @returns the exit code of the signal that ended a command, as shells have it. */
+export function endedBy({ reason }: AbortSignal): number {
+  if (reason === 'SIGTERM') return EXIT.terminated;
+  return reason === 'SIGHUP' ? EXIT.hangUp : EXIT.interrupted;
+}
+
 /** For the documentation, which has them from here. */
 export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   done: 'Done, also when there was nothing to do.',

@@ -2,14 +2,14 @@
 import type { Streamed, StreamOptions } from '../daemon/api/client.js';
 import { followed, mayPass } from '../daemon/api/followed.js';
 import type { Invocation, Options } from './command.js';
-import { EXIT } from './failure.js';
+import { endedBy } from './failure.js';
 import type { Shell } from './shell.js';
 
 /**
  * Shows each item as it comes, and asks again for what comes after the last one whenever the daemon ends the stream or is lost.
  *
  * @param open asks the daemon.
- * @returns the exit code of ^C; nothing else ends it but what asking again does not mend.
+ * @returns the exit code of the signal that ended it; nothing else does but what asking again does not mend.
  * @throws when the first try already fails, or the daemon refuses.
  */
 export async function follow<T, O extends Options>(
@@ -17,6 +17,7 @@ export async function follow<T, O extends Options>(
   open: (options: StreamOptions) => AsyncIterable<Streamed<T>>,
   show: (item: T) => Promise<void>,
 ): Promise<number> {
+  const ending = untilInterrupted(shell);
   await followed({
     open,
     item: show,
@@ -24,17 +25,17 @@ export async function follow<T, O extends Options>(
       output.note(`The stream of ${server} has ended; asking again`);
     },
     mayPass: (error, isFirst) => !isFirst && mayPass(error),
-    signal: untilInterrupted(shell),
+    signal: ending,
     pause: (ms, signal) => shell.pause(ms, signal),
   });
-  return EXIT.interrupted;
+  return endedBy(ending);
 }
 
-/** From now on ^C ends no more than what listens to this. */
+/** From now on ^C ends no more than what listens to this. Its reason is the name of the signal. */
 export function untilInterrupted(shell: Pick<Shell, 'interrupted'>): AbortSignal {
   const enough = new AbortController();
-  void shell.interrupted().then(() => {
-    enough.abort();
+  void shell.interrupted().then((signal) => {
+    enough.abort(signal);
   });
   return enough.signal;
 }

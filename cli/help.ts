@@ -29,9 +29,11 @@ export function sectionsOf(tree: Tree): [title: string, words: Word[]][] {
 }
 
 const FIRST_STEPS: Command['examples'] = [
+  ['demo', 'try everything on this machine, without a key'],
   ['daemon --env-file llmp.env', 'run the proxy'],
   ['project create --name web --key-file key.txt', 'keep an upstream key in a project'],
   ['token generate --duration 48', 'issue a token for two days'],
+  ['tui', 'see and change everything in the terminal UI'],
 ];
 
 /** @param path as it is declared, so that it leads somewhere. @param width in columns. */

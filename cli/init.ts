@@ -49,7 +49,7 @@ export const initCommand = command({
     if (plan.writes.length === 0) output.note(NOTHING);
     else {
       for (const line of linesOf(plan.planned)) output.note(line);
-      const isAsked = !invocation.options.nonInteractive && !globals.yes;
+      const isAsked = isInteractive(invocation) && !globals.yes;
       if (isAsked && !(await input.confirm('Write this?', true))) throw usage('not confirmed, nothing was written');
     }
     return finish(invocation, wanted.dir, plan);
@@ -94,17 +94,21 @@ async function show(invocation: Initing, plan: Plan, findings: Finding[], next: 
 
 // ---- what is wanted
 
-async function wantedOf({ options: given, input, shell }: Initing) {
+/** `--no-input`, which every command takes, means the same here. */
+const isInteractive = ({ options, globals }: Initing) => options.nonInteractive !== true && globals.input !== false;
+
+async function wantedOf(invocation: Initing) {
+  const { options: given, input, shell } = invocation;
   const dir = resolve(given.dir ?? defaultFolder(shell.env));
   const said = settingsSaid(given.set ?? []);
-  const isInteractive = given.nonInteractive !== true;
-  if (isInteractive && !input.canAsk) {
+  const asks = isInteractive(invocation);
+  if (asks && !input.canAsk) {
     throw usage('init asks, and there is no terminal to ask at', {
       advice: 'llmp init --non-interactive --set NAME=value …',
     });
   }
   const maySystemd = given.systemd !== false;
-  const answers = isInteractive ? await askAll(input, { dir, said, maySystemd }) : null;
+  const answers = asks ? await askAll(input, { dir, said, maySystemd }) : null;
   const systemd = answers?.systemd ?? maySystemd;
   if (systemd && !/^[\w./@+-]+$/.test(dir)) {
     throw usage('the path of the folder is none for a unit of systemd', {

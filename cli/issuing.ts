@@ -14,10 +14,10 @@ const LONGEST_HOURS = 8760;
 export const LONGEST_RECOMMENDED_HOURS = 720;
 
 export const lifetime: Kind<Lifetime> = {
-  accepts: `hours from 1 to ${LONGEST_HOURS} such as 48, or with a unit such as 48h or 90m`,
+  accepts: `hours from 1 to ${LONGEST_HOURS} such as 48, or a time with a unit such as 90m, 48h or 7d`,
   parse(given) {
-    const [, digits, unit] = /^(\d{1,6})([hm]?)$/.exec(given) ?? [];
-    const amount = Number(digits);
+    const [, digits, unit] = /^(\d{1,6})([mhd]?)$/.exec(given) ?? [];
+    const amount = Number(digits) * (unit === 'd' ? 24 : 1);
     if (!digits || amount < 1 || amount > LONGEST_HOURS * (unit === 'm' ? 60 : 1)) return undefined;
     return unit === 'm' ? { duration_minutes: amount } : { duration_hours: amount };
   },
@@ -30,7 +30,11 @@ export const issuingOptions = (hours: number, name: string) => ({
     'whose upstream key it stands for, by name or id; LLMP_PROJECT_ID, that of the context, or the only active one',
     'project',
   ),
-  duration: value('--duration <HOURS>', lifetime, `hours until it expires, or such as 90m; ${hours} unless given`),
+  duration: value(
+    '--duration <HOURS>',
+    lifetime,
+    `lifetime: hours, or a time such as 90m, 48h or 7d (default: ${hours}h)`,
+  ),
   maxRequests: value('--max-requests <COUNT>', integer(0, 2_147_483_647), 'how often it can be used; 0 is unlimited'),
   name: text('--name <TEXT>', name),
 });

@@ -38,12 +38,12 @@ function program(): string {
   return basename(script) === 'llmp' ? 'llmp' : `node ${shellWord(script)}`;
 }
 
-function interrupted(): Promise<void> {
+function interrupted(): Promise<EndingSignal> {
   return new Promise((resolve) => {
     // They stay: the ^C that the terminal sends is sent once more by npm, and would cut the cleaning up short.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(signal, () => {
-        resolve();
+        resolve(signal);
       });
     }
   });

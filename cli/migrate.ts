@@ -38,9 +38,16 @@ const up = command({
     ['migrate up', 'through the running daemon'],
     ['migrate up --direct --env-file llmp.env', 'without a daemon'],
   ],
-  options: whereOptions,
+  options: { ...whereOptions, dryRun },
   async run(invocation) {
-    const { output } = invocation;
+    const { output, options } = invocation;
+    if (options.dryRun) {
+      const status = await withMigrations(invocation, (source) => source.status());
+      await output.list(rowsOf(status), migrationView, status);
+      const pending = status.pending.length === 0 ? 'nothing' : status.pending.join(', ');
+      output.note(`Would apply ${pending}. Nothing was changed.`);
+      return EXIT.done;
+    }
     const [before, after] = await withMigrations(invocation, async (source) => [
       await source.status(),
       await source.up(),

@@ -243,6 +243,22 @@ export class Output {
     }
   }
 
+  /** Shows on a terminal how many of `all` are done, as soon as that takes noticeably long. @param work calls `tick` for each. */
+  async counting<T>(what: string, all: number, work: (tick: () => void) => Promise<T>): Promise<T> {
+    const { stderr } = this.#shell;
+    const isShown = all > 1 && stderr.isTTY && !this.#options.quiet;
+    const beganMs = performance.now();
+    let done = 0;
+    return work(() => {
+      done += 1;
+      if (!isShown || performance.now() - beganMs < PROGRESS_AFTER_MS) return;
+      this.#progressShown = true;
+      stderr.write(`\r${visible(what)}: ${done} of ${all}\x1b[K`);
+    }).finally(() => {
+      this.#endProgress();
+    });
+  }
+
   #endProgress(): void {
     clearTimeout(this.#progressTimer);
     this.#progressTimer = undefined;
@@ -260,7 +276,7 @@ export class Output {
   }
 
   #shown(line: string): string {
-    return withoutSecrets(visible(line), this.#options.secrets);
+    return withoutSecrets(callable(visible(line), this.#shell.program), this.#options.secrets);
   }
 
   #write(data: string): void {
@@ -287,6 +303,10 @@ export class Output {
     };
   }
 }
+
+/** A message whose commands can be typed as they stand, however the program was called: `llmp token …` becomes `npx llmp token …`. */
+const callable = (line: string, program: string) =>
+  program === 'llmp' ? line : line.replace(/(?<![\w/.-])llmp (?=[a-z])/g, () => `${program} `);
 
 /** Whether glyphs are to be avoided: asked for, or the locale names another character set. */
 export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {

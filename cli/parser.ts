@@ -127,7 +127,12 @@ function declareOptions(node: Node, options: Options): void {
   for (const option of Object.values(options)) {
     const declared = new NodeOption(option.flags);
     const { kind } = option;
-    if (kind) declared.argParser((text) => parsed(declared.long ?? option.flags, kind, text));
+    if (kind) {
+      declared.argParser((text, before) => {
+        const value = parsed(declared.long ?? option.flags, kind, text);
+        return option.isList && typeof before === 'string' ? `${before},${String(value)}` : value;
+      });
+    }
     node.addOption(declared);
   }
 }

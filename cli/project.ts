@@ -169,6 +169,7 @@ const deactivation: Change<WireProject> = {
   verb: 'Deactivate',
   past: 'Deactivated',
   opposite: 'activate',
+  question: 'All of its tokens are refused until it is activated again.',
   make: (client, id) => client.updateProject(id, { is_active: false }),
   isMade: ({ is_active }) => !is_active,
 };

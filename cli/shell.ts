@@ -20,8 +20,8 @@ export interface Shell {
   pause(ms: number, signal: AbortSignal): Promise<void>;
   /** What to type, in a shell, to run this program again. */
   program: string;
-  /** Resolves at ^C, or when the process is to end for another reason; from the call on that no longer ends it by itself. */
-  interrupted(): Promise<void>;
+  /** Resolves at ^C, or when the process is to end for another reason, with the signal; from the call on that no longer ends it by itself. */
+  interrupted(): Promise<EndingSignal>;
   /** Calls `hear` at each of these signals; from the call on none of them ends the process by itself. */
   onSignal(hear: (signal: EndingSignal) => void): void;
   /** All that a full screen takes. */

@@ -121,15 +121,16 @@ const statusView: View<Status> = {
   idOf: ({ server }) => server,
   fields: ['server', 'status', 'missing', 'degraded', 'uptime_s', 'checks', ...FACTS],
   columns: [],
+  labels: { uptime_s: 'up', event_bus: 'events', missing: 'not ready for', degraded: 'works without' },
   details: {
     status: ({ status }, { ascii }) => `${status === 'ready' ? (ascii ? '*' : '●') : ascii ? 'x' : '✗'} ${status}`,
-    missing: ({ missing }) => listedOr('nothing', missing),
-    degraded: ({ degraded }) => listedOr('nothing', degraded),
+    missing: ({ missing }) => listedOr('-', missing.map(spelled)),
+    degraded: ({ degraded }) => listedOr('-', degraded.map(spelled)),
     uptime_s: ({ uptime_s }, look) =>
-      uptime_s === null ? 'unknown' : `${uptime_s} (started ${startedAgo(uptime_s, look)})`,
+      uptime_s === null ? 'unknown' : `${spanShown(uptime_s)} (started ${startedAgo(uptime_s, look)})`,
     checks: ({ checks }) =>
       Object.entries(checks)
-        .map(([name, result]) => `${name} ${result}`)
+        .map(([name, result]) => `${spelled(name)} ${spelled(result)}`)
         .join(', '),
     version: (it) => {
       const release = it.version ?? 'unknown';
@@ -173,6 +174,20 @@ const statusView: View<Status> = {
       ),
   },
 };
+
+/** `http_cache` → `http cache` */
+const spelled = (name: string) => name.replaceAll('_', ' ');
+
+function spanShown(seconds: number): string {
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86_400),
+    Math.floor(seconds / 3_600) % 24,
+    Math.floor(seconds / 60) % 60,
+  ];
+  if (days > 0) return `${days}d ${hours}h`;
+  if (hours > 0) return `${hours}h ${minutes}m`;
+  return minutes > 0 ? `${minutes}m ${seconds % 60}s` : `${seconds}s`;
+}
 
 const startedAgo = (uptimeS: number, look: Look) =>
   relativeTime(new Date(look.now - uptimeS * 1000).toISOString(), look);

@@ -26,6 +26,8 @@ export interface Column<T> {
   shrinks?: boolean;
   /** Where lines come one by one, and nobody knows yet how wide the next will be; none: the last. */
   width?: number;
+  /** Where lines come one by one: it is cut to what the others leave of the terminal. */
+  fills?: boolean;
 }
 
 export interface View<T> {
@@ -33,6 +35,8 @@ export interface View<T> {
   /** For tab-separated and CSV output, in this order. */
   fields: readonly (keyof T & string)[];
   columns: readonly Column<T>[];
+  /** What a person reads in place of the name of a field, where that says too little. */
+  labels?: Readonly<Partial<Record<string, string>>>;
   /** Fields that a person reads better in another form. */
   details: Readonly<Partial<Record<string, (item: T, look: Look) => string>>>;
 }
@@ -45,6 +49,7 @@ interface Cell {
 
 interface Laid {
   rank: number;
+  fills?: boolean;
   alignRight: boolean;
   cells: Cell[];
   width: number;
@@ -52,6 +57,8 @@ interface Laid {
 
 const GAP = '  ';
 const SHRUNK_WIDTH = 32;
+// Of a column that takes what is left: narrower than this it says nothing, and other columns go before it.
+const LEAST_FILLED = 24;
 
 /** Every line fits `look.width` as long as the columns of rank 0 do. */
 export async function tableOf<T>(items: readonly T[], columns: readonly Column<T>[], look: Look): Promise<string> {
@@ -76,20 +83,41 @@ export async function lineOf<T>(item: T | null, columns: readonly Column<T>[], l
     const whole = item === null ? title : visible(column.show(item, look));
     const text = shrinks ? cut(whole, width, look.ascii ? '~' : '…', widthOf) : whole;
     const cell = { text, width: widthOf(text), tint: item === null ? undefined : column.tint?.(item) };
-    return { rank, alignRight, cells: [cell], width };
+    return {
+      rank,
+      alignRight,
+      fills: column.fills ?? false,
+      cells: [cell],
+      width: column.fills ? LEAST_FILLED : width,
+    };
   });
-  const cells = fitting(laid, look.width).map(({ cells: [cell], width, alignRight }) =>
-    padded(cell, Math.max(width, cell?.width ?? 0), alignRight, item === null, look.colors),
+  const shown = fitting(laid, look.width);
+  const taken = shown.reduce((sum, { width, fills }) => sum + (fills ? 0 : width) + GAP.length, -GAP.length);
+  for (const { fills, cells } of shown) {
+    const [cell] = cells;
+    if (!fills || !cell) continue;
+    cell.text = cut(cell.text, Math.max(LEAST_FILLED, look.width - taken), look.ascii ? '~' : '…', widthOf);
+    cell.width = widthOf(cell.text);
+  }
+  const cells = shown.map(({ cells: [cell], width, alignRight, fills }) =>
+    padded(
+      cell,
+      fills ? (cell?.width ?? 0) : Math.max(width, cell?.width ?? 0),
+      alignRight,
+      item === null,
+      look.colors,
+    ),
   );
   return `${cells.join(GAP).trimEnd()}\n`;
 }
 
 /** One thing: a line for each field. */
 export function detailOf<T>(item: T, view: View<T>, look: Look): string {
-  const longest = Math.max(...view.fields.map((field) => field.length));
+  const labelOf = (field: string) => view.labels?.[field] ?? field;
+  const longest = Math.max(...view.fields.map((field) => labelOf(field).length));
   const lines = view.fields.map((field) => {
     const text = view.details[field]?.(item, look) ?? plain(item[field]);
-    return `${look.colors.dim(field.padEnd(longest))}${GAP}${visible(text)}`.trimEnd();
+    return `${look.colors.dim(labelOf(field).padEnd(longest))}${GAP}${visible(text)}`.trimEnd();
   });
   return `${lines.join('\n')}\n`;
 }

@@ -41,11 +41,13 @@ async function found({ shell, globals, input, output, context }: TokenSources): 
 
   const variable = env.MANAGEMENT_TOKEN ? 'MANAGEMENT_TOKEN' : env.MANAGEMENT_TOKEN_FILE ? 'MANAGEMENT_TOKEN_FILE' : '';
   const ofContext = context?.tokenCommand ?? context?.tokenFile;
-  if (variable !== '' && ofContext !== undefined && globals.context !== undefined) {
-    output.warn(`${variable} is used, and not the management token of context ${globals.context}`);
+  // The variable may be meant for another daemon, and its token would be sent to this one.
+  const isOfContext = context !== null && ofContext !== undefined;
+  if (variable !== '' && isOfContext) {
+    output.warn(`${variable} is not used: context ${context.name} has a management token of its own`);
   }
-  if (env.MANAGEMENT_TOKEN) return env.MANAGEMENT_TOKEN;
-  if (env.MANAGEMENT_TOKEN_FILE) return input.secretFrom(env.MANAGEMENT_TOKEN_FILE, WHAT);
+  if (!isOfContext && env.MANAGEMENT_TOKEN) return env.MANAGEMENT_TOKEN;
+  if (!isOfContext && env.MANAGEMENT_TOKEN_FILE) return input.secretFrom(env.MANAGEMENT_TOKEN_FILE, WHAT);
   if (context?.tokenCommand !== undefined) return printed(context.tokenCommand, context.name, env);
   if (context?.tokenFile !== undefined) {
     await refuseShared(context.tokenFile);

@@ -3,7 +3,7 @@ import { oneOf } from '../config/kinds.js';
 import type { ManagementClient, Page } from '../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../daemon/api/contract.js';
 import { type Change, dryRun, onEachId, TOKENS } from './batch.js';
-import { command, flag, type Invocation, text, value } from './command.js';
+import { command, flag, type Invocation, text, value, valuesOf } from './command.js';
 import { EXIT, usage } from './failure.js';
 import { checkedId, wholeIdOf } from './ids.js';
 import { limit, listed } from './listing.js';
@@ -24,12 +24,13 @@ const list = command({
   examples: [
     ['token list --active-only --sort expires_at', 'what can be used now, the next to expire first'],
     ['token list --sort -last_used_at --watch', 'the same list every two seconds, the last used first'],
+    ['token list --state active --state exhausted', 'tokens in one of two states'],
     ['token list --expires-within 2h -o csv', 'what expires in the next two hours, for a spreadsheet'],
   ],
   options: {
     projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
     activeOnly: flag('--active-only', 'only those that can be used now'),
-    state: value('--state <STATE>', oneOf(...TOKEN_STATES), `only in this state: ${TOKEN_STATES.join(', ')}`),
+    state: valuesOf('--state <STATE>', TOKEN_STATES, `only tokens in these states: ${TOKEN_STATES.join(', ')}`),
     expiresWithin: value('--expires-within <TIME>', span, 'only those that expire between now and then, such as 2h'),
     sort: value('--sort <FIELD>', sortOrder, `${SORT_FIELDS.join(', ')}; with - in front descending`),
     limit,

@@ -99,7 +99,7 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
   security: {
     summary: 'where secrets may stand, and where they must not',
     blocks: [
-      'Whoever has the management token may do everything. It is looked for in this order: `--management-token`, which `ps` shows to others; `--management-token-file`, where - is standard input; `MANAGEMENT_TOKEN`; `MANAGEMENT_TOKEN_FILE`; the command or file of the context; and on a terminal it is asked for and not shown.',
+      'Whoever has the management token may do everything. It is looked for in this order: `--management-token`, which `ps` shows to others; `--management-token-file`, where - is standard input; the command or file of the context in use, so that a token in the environment is not sent to another daemon; `MANAGEMENT_TOKEN`; `MANAGEMENT_TOKEN_FILE`; and on a terminal it is asked for and not shown.',
       {
         entries: [
           ['upstream keys', 'Are read from a file, standard input or a prompt, never from an option.'],

@@ -2,7 +2,7 @@
 import { Unreachable } from '../daemon/api/client.js';
 import { mayPass } from '../daemon/api/followed.js';
 import type { Invocation, Options } from './command.js';
-import { EXIT, type Failure, failureOf } from './failure.js';
+import { endedBy, EXIT, type Failure, failureOf } from './failure.js';
 import { untilInterrupted } from './follow.js';
 
 const REFRESH_MS = 2_000;
@@ -40,10 +40,10 @@ export async function watch<T, O extends Options>(
       return { item: away(), failure: failureOf(error, server) };
     });
     // Of ^C in a prompt only its failure tells.
-    if (isOver() || failure?.exitCode === EXIT.interrupted) return EXIT.interrupted;
+    if (isOver() || failure?.exitCode === EXIT.interrupted) return endedBy(signal);
     await show(item, failure);
     if (failure && !mayPass(failure.cause)) return failure.exitCode;
     await shell.pause(REFRESH_MS, signal);
-    if (isOver()) return EXIT.interrupted;
+    if (isOver()) return endedBy(signal);
   }
 }

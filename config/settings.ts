@@ -5,6 +5,7 @@
 import { problemsBetween, problemsAround, warningsFor } from './checks.js';
 import { DECLARED, SECTIONS, type Setting, type Settings } from './declarations.js';
 import { unknownNames } from './names.js';
+import { warningsOfUpstream } from './urls.js';
 import { type Environment, findGiven, type Found, SettingsError, type Sources } from './sources.js';
 
 export { type Environment, type Settings, SettingsError };
@@ -193,7 +194,8 @@ function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: str
 }
 
 function warningsOf(settings: Partial<Settings>, found: ReadonlyMap<Key, Found>, { env, file }: Sources): string[] {
-  return [...warningsFor(settings), ...unknownNames(env, file, KEYS.map(nameOf))];
+  const upstream = warningsOfUpstream(found.get('upstreamBaseUrl')?.text ?? '');
+  return [...warningsFor(settings), ...upstream, ...unknownNames(env, file, KEYS.map(nameOf))];
 }
 
 const nameOf = (key: Key) => DECLARED[key].name;

@@ -8,9 +8,33 @@ export const upstreamUrl: Kind<URL> = {
     'an http or https URL without credentials, query or fragment, such as https://api.openai.com, and not of a link-local or cloud metadata address',
   parse(text) {
     const url = plainUrl(text);
-    return url && !isMetadataHost(url.hostname) ? url : undefined;
+    if (!url || isMetadataHost(url.hostname)) return undefined;
+    // The base URL of every SDK ends with it, and the path of every request begins with it.
+    url.pathname = url.pathname.replace(API_VERSION, '');
+    return url;
   },
 };
+
+const API_VERSION = /\/v1\/?$/;
+
+/** What is hardly meant by an upstream's URL, as it was written. */
+export function warningsOfUpstream(text: string): string[] {
+  const url = plainUrl(text);
+  if (!url) return [];
+  const warnings: string[] = [];
+  if (API_VERSION.test(url.pathname)) {
+    warnings.push(`UPSTREAM_BASE_URL ends with /v1, which is left out: requests are forwarded to ${url.origin}/v1/…`);
+  }
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
+    warnings.push(`UPSTREAM_BASE_URL is http: the keys of your projects go to ${url.hostname} unencrypted. Use https`);
+  }
+  return warnings;
+}
+
+function isLoopbackHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  return host === 'localhost' || host.endsWith('.localhost') || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
 
 function plainUrl(text: string): URL | undefined {
   if (!URL.canParse(text)) return undefined;

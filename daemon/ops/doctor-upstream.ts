@@ -1,4 +1,4 @@
-/** Whether the provider can be reached. It is asked nothing that would need a key, and any answer of HTTP counts. */
+/** Whether the provider can be reached, and has an API where requests go. It is asked without a key: to be refused for that is good. */
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
@@ -91,6 +91,14 @@ async function* upstream(around: Around, signal: AbortSignal): AsyncGenerator<Fi
       yield failed('upstream', `${how}, and does not answer HTTP: ${answer.failure}`, `curl -sSI ${url.origin}`);
       return;
     }
+    if (answer.status === 404) {
+      yield failed(
+        'upstream',
+        `${how}, and answered 404 to GET ${modelsPath(url)}: there is no API at UPSTREAM_BASE_URL`,
+        'Compare UPSTREAM_BASE_URL with the base URL in the documentation of the provider, without /v1',
+      );
+      return;
+    }
     yield isEncrypted || isLoopback(address)
       ? ok('upstream', `${how}, answered ${answer.status}`)
       : warning(
@@ -156,19 +164,22 @@ function certificateFinding(socket: TLSSocket, where: string): Finding {
   return ok(check, `${shown}, ${daysLeft} days`);
 }
 
+/** Every OpenAI-compatible API has it. */
+const modelsPath = (url: URL) => `${url.pathname.replace(/\/+$/, '')}/v1/models`;
+
 type Answer = { status: number; date: string | undefined } | { failure: string };
 
 function answerOf(socket: Socket, url: URL): Promise<Answer> {
   return new Promise((resolve) => {
     const asked = request({
-      method: 'HEAD',
-      path: '/',
+      method: 'GET',
+      path: modelsPath(url),
       host: url.hostname,
       headers: { host: url.host, 'user-agent': 'llmp-doctor', connection: 'close' },
       createConnection: () => socket,
     });
     asked.once('response', (response) => {
-      response.resume();
+      response.destroy(); // Its body is not wanted.
       resolve({ status: response.statusCode ?? 0, date: response.headers.date });
     });
     asked.once('error', (error) => {

@@ -26,7 +26,7 @@ export interface Situation {
   /** Hears every piece of stdout as it is written. */
   onOut?: (text: string) => void;
   /** When ^C is pressed; at once unless given. */
-  interrupted?: Promise<void>;
+  interrupted?: Promise<unknown>;
   nowMs?: number;
   /** Instead of waiting for so long. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -55,7 +55,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     now: () => nowMs ?? Date.now(),
     pause: situation.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined)),
     program: 'llmp',
-    interrupted: () => situation.interrupted ?? Promise.resolve(),
+    interrupted: () => (situation.interrupted ?? Promise.resolve()).then(() => 'SIGINT'),
     onSignal: () => undefined,
     // Enough to say that there is none, and for a single frame; the rest wants a real one.
     terminal: () =>

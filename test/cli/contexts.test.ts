@@ -1,6 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect } from 'chai';
+import { contextsPath } from '../../cli/contexts.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { llmp } from './captured.js';
@@ -215,13 +216,19 @@ readonly = true
       expect(daemon.asked).to.deep.equal([]);
     });
 
-    it('comes behind those of the environment, with a warning where the context was named', async () => {
+    it('comes before those of the environment, which may be for another daemon (finding C6)', async () => {
       await add('prod');
-      const { err } = await llmp('token list', { env: { ...env, MANAGEMENT_TOKEN: ANOTHER_TOKEN } });
-      expect(err).not.to.contain('warning');
-      const named = await llmp('-c prod token list', { env: { ...env, MANAGEMENT_TOKEN: ANOTHER_TOKEN } });
-      expect(named.err).to.contain('MANAGEMENT_TOKEN is used');
-      expect(credentials()).to.deep.equal(Array(2).fill(`Bearer ${ANOTHER_TOKEN}`));
+      for (const line of ['token list', '-c prod token list']) {
+        const { err } = await llmp(line, { env: { ...env, MANAGEMENT_TOKEN: ANOTHER_TOKEN } });
+        expect(err).to.contain('MANAGEMENT_TOKEN is not used: context prod has a management token of its own');
+      }
+      expect(credentials()).to.deep.equal(Array(2).fill(`Bearer ${MANAGEMENT_TOKEN}`));
+    });
+
+    it('of the environment is used where the context has none', async () => {
+      await llmp(['context', 'add', 'bare', '--server', daemon.url], { env });
+      await llmp('-c bare token list', { env: { ...env, MANAGEMENT_TOKEN: ANOTHER_TOKEN } });
+      expect(credentials()).to.deep.equal([`Bearer ${ANOTHER_TOKEN}`]);
     });
   });
 
@@ -294,7 +301,30 @@ readonly = true
       );
       const { exitCode, err } = await llmp('token list', { env });
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('chmod 600');
+      expect(err).to.contain('chmod go-w');
+      expect(existsSync(join(home, 'ran'))).to.equal(false);
+    });
+
+    for (const what of ['file', 'folder'] as const) {
+      it(`whose ${what} belongs to another user nothing is taken from it (finding C6)`, async function () {
+        if (process.getuid?.() !== 0) this.skip(); // Only root can give a file away.
+        write(`current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`);
+        const path = contextsPath(env) ?? '';
+        chownSync(what === 'file' ? path : dirname(path), 65_534, 65_534);
+        const { exitCode, err } = await llmp('token list', { env });
+        expect(exitCode).to.equal(2);
+        expect(err).to.contain('belongs to another user');
+        expect(existsSync(join(home, 'ran'))).to.equal(false);
+        expect(daemon.asked).to.deep.equal([]);
+      });
+    }
+
+    it('in a folder that others can write nothing is taken from it (finding C6)', async () => {
+      write(`current = "prod"\n[contexts.prod]\nserver = "${daemon.url}"\ntoken_command = "touch ${home}/ran"\n`);
+      chmodSync(dirname(contextsPath(env) ?? ''), 0o777);
+      const { exitCode, err } = await llmp('token list', { env });
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('can be written by others');
       expect(existsSync(join(home, 'ran'))).to.equal(false);
     });
 

@@ -5,7 +5,7 @@ import { type Captured, llmp, type Situation } from './captured.js';
 export class Running {
   out = '';
   err = '';
-  #press: () => void = () => undefined;
+  #press: (value?: unknown) => void = () => undefined;
   readonly #captured: Promise<Captured>;
 
   constructor(url: string, args: string, situation: Situation = {}) {
