@@ -9,7 +9,7 @@ import { shortId } from './views.js';
 
 const AT_A_TIME = 8;
 // Beyond as many, what was done is one sentence, and not a line for each.
-const MOST_LINES = 10;
+const MOST_LINES = 20;
 
 const STDIN = '-';
 

@@ -121,11 +121,11 @@ const statusView: View<Status> = {
   idOf: ({ server }) => server,
   fields: ['server', 'status', 'missing', 'degraded', 'uptime_s', 'checks', ...FACTS],
   columns: [],
-  labels: { uptime_s: 'up', event_bus: 'events', missing: 'not ready for', degraded: 'works without' },
+  labels: { uptime_s: 'uptime', event_bus: 'events' },
   details: {
     status: ({ status }, { ascii }) => `${status === 'ready' ? (ascii ? '*' : '●') : ascii ? 'x' : '✗'} ${status}`,
-    missing: ({ missing }) => listedOr('-', missing.map(spelled)),
-    degraded: ({ degraded }) => listedOr('-', degraded.map(spelled)),
+    missing: ({ missing }) => listedOr('nothing', missing.map(spelled)),
+    degraded: ({ degraded }) => listedOr('nothing', degraded.map(spelled)),
     uptime_s: ({ uptime_s }, look) =>
       uptime_s === null ? 'unknown' : `${spanShown(uptime_s)} (started ${startedAgo(uptime_s, look)})`,
     checks: ({ checks }) =>

@@ -98,7 +98,7 @@ const forwarding = {
     'UPSTREAM_BASE_URL',
     upstreamUrl,
     'https://api.openai.com',
-    'The base URL of the provider; the path of each request, /v1/…, is appended. A trailing /v1, as in the base URL of an SDK, is left out with a warning.',
+    'The base URL of the provider, http or https; /v1/… is appended. A trailing /v1, as in the base URL of an SDK, is left out with a warning.',
   ),
   requestTimeoutMs: setting(
     'REQUEST_TIMEOUT',

@@ -23,7 +23,8 @@ export function warningsOfUpstream(text: string): string[] {
   if (!url) return [];
   const warnings: string[] = [];
   if (API_VERSION.test(url.pathname)) {
-    warnings.push(`UPSTREAM_BASE_URL ends with /v1, which is left out: requests are forwarded to ${url.origin}/v1/…`);
+    const base = `${url.origin}${url.pathname.replace(API_VERSION, '')}`;
+    warnings.push(`UPSTREAM_BASE_URL ends with /v1, which is left out: requests are forwarded to ${base}/v1/…`);
   }
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
     warnings.push(`UPSTREAM_BASE_URL is http: the keys of your projects go to ${url.hostname} unencrypted. Use https`);

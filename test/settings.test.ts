@@ -56,6 +56,7 @@ describe('settings', () => {
       ipRateLimit: 0,
       rateLimitWindowMs: 60_000,
       rateLimitOnRedisFailure: 'local',
+      errorShape: 'auto',
       eventBus: 'in-memory',
       observabilityBufferSize: 2000,
       observabilityCaptureBodies: false,

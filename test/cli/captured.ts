@@ -28,6 +28,8 @@ export interface Situation {
   /** When ^C is pressed; at once unless given. */
   interrupted?: Promise<unknown>;
   nowMs?: number;
+  /** What was typed to call it; `llmp` unless given. */
+  program?: string;
   /** Instead of waiting for so long. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -54,7 +56,7 @@ export async function llmp(args: string | readonly string[], situation: Situatio
     stderr,
     now: () => nowMs ?? Date.now(),
     pause: situation.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined)),
-    program: 'llmp',
+    program: situation.program ?? 'llmp',
     interrupted: () => (situation.interrupted ?? Promise.resolve()).then(() => 'SIGINT'),
     onSignal: () => undefined,
     // Enough to say that there is none, and for a single frame; the rest wants a real one.

@@ -69,10 +69,10 @@ describe('llmp doctor', () => {
       expect(readdirSync(dir)).to.deep.equal([]);
     });
 
-    it('asks the provider for nothing that would need a key', async () => {
+    it('asks the provider for its models, without a key (finding A14)', async () => {
       await diagnosed();
       expect(upstream.asked.map(({ method, url, headers }) => [method, url, headers.authorization])).to.deep.equal([
-        ['HEAD', '/', undefined],
+        ['GET', '/v1/models', undefined],
       ]);
     });
 
@@ -331,12 +331,21 @@ describe('llmp doctor', () => {
       expect({ exitCode, requests }).to.deep.equal({ exitCode: 9, requests: 0 });
     });
 
-    it('warns of a clock that is minutes away', async () => {
+    it('finds that there is no API where requests would go (finding A14)', async () => {
       upstream.answer = (_req, res) => {
-        answerJson(res, 404, {}, { date: new Date(Date.now() + 600_000).toUTCString() });
+        answerJson(res, 404, {});
       };
       const { of, exitCode } = await diagnosed();
-      expect(of('upstream'), 'any answer counts').to.contain('answered 404');
+      expect(of('upstream')).to.match(/^failed: .*answered 404 to GET \/v1\/models.*UPSTREAM_BASE_URL/);
+      expect(exitCode).to.equal(9);
+    });
+
+    it('warns of a clock that is minutes away', async () => {
+      upstream.answer = (_req, res) => {
+        answerJson(res, 401, {}, { date: new Date(Date.now() + 600_000).toUTCString() });
+      };
+      const { of, exitCode } = await diagnosed();
+      expect(of('upstream'), 'any answer counts').to.contain('answered 401');
       expect(of('clock, upstream')).to.match(/^warning: (?:59\d|600) s ahead of this machine's/);
       expect(exitCode).to.equal(0);
     });

@@ -56,8 +56,11 @@ describe('the process', () => {
     expect(signal).to.equal('SIGINT');
   });
 
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`ends what is watched with 130 at ${signal}`, async () => {
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    it(`ends what is watched with ${code} at ${signal} (finding A12)`, async () => {
       daemon.answer = (_req, res) => {
         answerJson(res, 200, { status: 'ok' });
       };
@@ -65,7 +68,7 @@ describe('the process', () => {
       const [line] = (await once(child.stdout, 'data')) as [Buffer];
       expect(line.toString()).to.include('"status":"ready"');
       child.kill(signal);
-      expect(await once(child, 'close')).to.deep.equal([130, null]);
+      expect(await once(child, 'close')).to.deep.equal([code, null]);
     });
   }
 

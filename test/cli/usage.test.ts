@@ -8,7 +8,7 @@ describe('the command line', () => {
   it('says what llmp is when nothing else is asked of it', async () => {
     const { exitCode, out, err } = await llmp([]);
     expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
-    expect(out.match(/^ {2}llmp /gm)).to.have.length(3);
+    expect(out.match(/^ {2}llmp /gm)).to.have.length(5);
     expect(out).to.contain('llmp help');
   });
 

@@ -166,7 +166,7 @@ describe('what is watched', () => {
       expect(screen()).not.to.include('temporarily');
       daemon.answer = answerWell;
       await refresh();
-      expect(screen().match(/^status .*/gm)).to.deep.equal(['status     ● ready']);
+      expect(screen().match(/^status .*/gm)).to.deep.equal(['status    ● ready']);
       expect(screen()).not.to.include('cannot reach');
       expect(watching.err).to.equal('');
     });

@@ -1,0 +1,160 @@
+/** What an operator expects of a command line by habit. */
+import { expect } from 'chai';
+import { csvCell } from '../../cli/escape.js';
+import { describeSettings } from '../../config/settings.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { type Captured, llmp } from './captured.js';
+import { ended, start } from './processes.js';
+
+describe('the command line, as operators use it', function () {
+  this.timeout(30_000);
+  let daemon: TestDaemon;
+  let env: NodeJS.ProcessEnv;
+  let projectId: string;
+
+  before(async () => {
+    daemon = await startDaemon();
+    env = { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN, LC_ALL: 'C.UTF-8' };
+    projectId = (await daemon.createProject()).id;
+  });
+  after(() => daemon.stop());
+
+  const run = (line: string, more: Parameters<typeof llmp>[1] = {}): Promise<Captured> => llmp(line, { env, ...more });
+
+  it('takes several states, in one option or in several (finding A12)', async () => {
+    const [active, revoked] = [await daemon.createToken(projectId), await daemon.createToken(projectId)];
+    await run(`token revoke ${revoked.id}`);
+    for (const given of ['--state active,revoked', '--state active --state revoked']) {
+      const { out } = await run(`token list -o id ${given}`);
+      expect(out.trim().split('\n'), given).to.include.members([active.id, revoked.id]);
+    }
+    const { out } = await run('token list -o id --state !revoked');
+    expect(out).to.include(active.id).and.not.to.include(revoked.id);
+    expect((await run('token list --state dead')).exitCode).to.equal(2);
+  });
+
+  it('takes days where it takes hours (finding A12)', async () => {
+    const { out } = await run('token generate --duration 7d --json');
+    const { created_at: from, expires_at: to } = JSON.parse(out) as { created_at: string; expires_at: string };
+    expect((Date.parse(to) - Date.parse(from)) / 86_400_000).to.be.closeTo(7, 0.01);
+    expect((await run('token generate --duration 366d')).exitCode).to.equal(2);
+  });
+
+  it('says of a long batch what was done in one sentence (finding A12)', async () => {
+    const tokens = await Promise.all(Array.from({ length: 25 }, () => daemon.createToken(projectId)));
+    const { err, exitCode } = await run(`token revoke --yes ${tokens.map(({ id }) => id).join(' ')}`);
+    expect(exitCode).to.equal(0);
+    expect(err.trim().split('\n')).to.deep.equal([
+      'Revoked 25 of 25 tokens. Undo: give the same ids to llmp token reactivate',
+    ]);
+  });
+
+  it('asks before a project is deactivated, where there is somebody to ask (finding A12)', async () => {
+    const other = await daemon.createProject({ name: 'another' });
+    const { exitCode, err } = await run(`project deactivate ${other.id}`, { terminal: 100, answer: 'n\r' });
+    expect(err).to.include('not confirmed');
+    expect(exitCode).to.equal(2);
+    expect((await run(`project deactivate ${other.id}`)).exitCode, 'a script is not asked').to.equal(0);
+  });
+
+  it('knows the actions of audit records (finding A12)', async () => {
+    const { exitCode, err } = await run('audit list --action foo');
+    expect(exitCode).to.equal(2);
+    expect(err).to.include('token.revoke');
+  });
+
+  it('says what a migration would apply, and applies nothing (finding A12)', async () => {
+    const { exitCode, err } = await run('migrate up --dry-run');
+    expect(exitCode).to.equal(0);
+    expect(err).to.include('Would apply nothing. Nothing was changed.');
+  });
+
+  it('names the demo and the terminal UI where nothing was asked (finding A12)', async () => {
+    const { out } = await llmp([], { env });
+    expect(out).to.include('llmp demo').and.to.include('llmp tui');
+  });
+
+  it('prints its version as JSON (finding A12)', async () => {
+    const { out } = await run('version -o json');
+    expect(JSON.parse(out)).to.have.keys('version', 'node');
+  });
+
+  it('names commands as it was called (finding A12)', async () => {
+    const { err } = await run(`token generate`, { program: 'npx llmp' });
+    expect(err)
+      .to.include('Undo: npx llmp token revoke')
+      .and.not.to.match(/(?<!npx )llmp token/);
+  });
+
+  it('says in words how a daemon is (finding A12)', async () => {
+    const { out } = await run('status --no-color', { terminal: 120 });
+    expect(out)
+      .to.match(/^uptime +\d+s \(started/m)
+      .and.not.to.match(/uptime_s|event_bus/);
+  });
+
+  it('keeps a line of `events tail` to the width of the terminal (finding A12)', async () => {
+    const secret = (await daemon.createToken(projectId)).token;
+    for (const width of [80, 100]) {
+      let press: (value?: unknown) => void = () => undefined;
+      const interrupted = new Promise((resolve) => (press = resolve));
+      let out = '';
+      const running = run('events tail', { terminal: width, interrupted, onOut: (text) => (out += text) });
+      await eventually('an event is shown', async () => {
+        await fetch(`${daemon.url}/v1/${'a-long-path-'.repeat(12)}`, {
+          headers: { authorization: `Bearer ${secret}` },
+        });
+        return out.includes('a-long-path');
+      });
+      press();
+      await running;
+      // eslint-disable-next-line no-control-regex -- colors
+      const lines = out.replaceAll(/\x1b\[[\d;]*m/g, '').split('\n');
+      for (const line of lines) expect(line.length, line).to.be.at.most(width);
+    }
+  });
+
+  it('ends by SIGTERM as by SIGTERM (finding A12)', async () => {
+    const child = start(['events', 'tail'], env);
+    const exit = ended(child);
+    let isHeard = false;
+    child.stdout.once('data', () => (isHeard = true));
+    await eventually('it shows what happens', async () => {
+      await daemon.createToken(projectId);
+      return isHeard;
+    });
+    child.kill('SIGTERM');
+    expect((await exit).exitCode).to.equal(143);
+  });
+
+  it('shows settings that are not complete, and says so (finding A18)', async () => {
+    const { out, err, exitCode } = await llmp('config show', { env: { LISTEN_ADDR: '127.0.0.1:9999' } });
+    expect(out).to.include('127.0.0.1:9999');
+    expect(err).to.include('MANAGEMENT_TOKEN is required');
+    expect(exitCode).to.equal(9);
+  });
+
+  it('`init --no-input` asks nothing (finding A18)', async () => {
+    const dir = temporaryFolder();
+    const { exitCode, err } = await llmp(['init', '--no-input', '-n', '--no-systemd', '--dir', dir], { env: {} });
+    expect(err).not.to.include('there is no terminal');
+    expect(exitCode).to.equal(0);
+  });
+
+  it('keeps formulas out of spreadsheets, whatever separates their cells (finding C9)', () => {
+    expect(csvCell('a;=1+1')).to.equal('"a;=1+1"');
+    for (const sign of ['＝', '＋', '－', '＠']) expect(csvCell(`${sign}1`)).to.equal(`'${sign}1`);
+  });
+
+  it('takes the base URL of an SDK for that of the provider, and warns (finding A14)', () => {
+    const warnings = (url: string) =>
+      describeSettings({ MANAGEMENT_TOKEN, UPSTREAM_BASE_URL: url, DATABASE_URL: 'sqlite:x' }).warnings.join('\n');
+    expect(warnings('https://api.openai.com/v1')).to.include('/v1, which is left out');
+    expect(warnings('https://api.groq.com/openai/v1/')).to.include('https://api.groq.com/openai/v1/…');
+    expect(warnings('https://api.openai.com')).to.equal('');
+    expect(warnings('http://provider.example')).to.include('unencrypted');
+    expect(warnings('http://127.0.0.1:11434')).to.equal('');
+    expect(warnings('http://localhost:11434')).to.equal('');
+  });
+});
