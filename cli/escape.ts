@@ -1,4 +1,5 @@
 /** What came from elsewhere, made fit to be shown. A token's name must drive neither the terminal nor a spreadsheet. */
+import { csvCell as cellOf } from '../daemon/api/csv.js';
 
 // Controls (ESC and the 8-bit CSI among them), line and paragraph separators, and what turns the writing direction.
 const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
@@ -24,15 +25,8 @@ export function plain(value: unknown): string {
   return typeof value === 'string' ? visible(value) : visibleJson(value);
 }
 
-/**
- * A cell by RFC 4180; one that a spreadsheet would run as a formula is made text. Where `;` separates cells, what follows one would be a
- * cell of its own; full-width signs begin a formula too.
- */
-export function csvCell(value: unknown): string {
-  const shown = plain(value);
-  const harmless = /^[=+\-@＝＋－＠]/.test(shown) ? `'${shown}` : shown;
-  return /[",;\s]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
-}
+/** A cell of CSV that neither a terminal nor a spreadsheet runs. */
+export const csvCell = (value: unknown): string => cellOf(plain(value));
 
 const MASK = '********';
 // Masking a shorter one would garble every other word, and it is no secret anyway.

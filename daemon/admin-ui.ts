@@ -1,4 +1,5 @@
 import type { Settings } from '../config/settings.js';
+import type { ClientsAt } from './admin/doorman.js';
 import { loadedWhenAsked } from './admin/loading.js';
 import { ManagementClient } from './api/client.js';
 import type { Clock, Log } from './core/ports.js';
@@ -13,6 +14,7 @@ export interface AdminUiOptions extends Pick<Settings, 'adminUiPath' | 'manageme
   /** Where the management API is, and how it is reached. */
   server: string;
   fetch: typeof fetch;
+  clientsAt: ClientsAt;
   clock: Clock;
   live: { readonly current: Pick<Settings, 'clientBodyTimeoutMs'> };
   log: Log;
@@ -39,6 +41,7 @@ export function adminUi(options: AdminUiOptions): Mounted {
       }),
     addressOf: (req) => addressOf(req.socket, req.get('x-forwarded-for')),
     isTls: tlsBehind(trustedProxies),
+    clientsAt: options.clientsAt,
     readBody: (req, res) => readSmall(req, res, { clock, live }),
   });
   return { path, pages };

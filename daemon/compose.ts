@@ -346,7 +346,8 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
       isDraining: () => readiness.isDraining,
       live,
     });
-  const { managementListenAddress } = settings;
+  const { managementListenAddress, listenAddress } = settings;
+  const ownPort = managementListenAddress && 'port' in listenAddress ? listenAddress.port : null;
   const scraped = metrics && { path: settings.metricsPath, metrics };
   const admin = settings.adminUiEnabled
     ? adminUi({
@@ -355,6 +356,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
         // among the connections matters, and it works wherever the daemon listens.
         server: 'http://daemon',
         fetch: fetchFrom(createApp({ log, probes: null, manage, admin: null, metrics: null, offPath: null })),
+        clientsAt: { port: ownPort },
         clock,
         live,
         log,

@@ -21,6 +21,7 @@ import { logInHandlers } from './routes/log-in.js';
 import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';
+import { usageRoutes } from './routes/usage.js';
 import { Sealing } from './sealing.js';
 import type { Route } from './visit.js';
 
@@ -34,7 +35,14 @@ export interface AdminOptions extends Omit<DoormanOptions, 'sealing'> {
 // A change that was sent may have been made although no answer to it came.
 const NOT_KNOWN = 'It is not known whether the change was made: look before you send it again.';
 
-const ROUTES: readonly Route[] = [...overviewRoutes, ...projectRoutes, ...tokenRoutes, ...auditRoutes, ...cacheRoutes];
+const ROUTES: readonly Route[] = [
+  ...overviewRoutes,
+  ...projectRoutes,
+  ...tokenRoutes,
+  ...usageRoutes,
+  ...auditRoutes,
+  ...cacheRoutes,
+];
 
 /** What is served below `path`; it is to be mounted there. */
 export function createAdminApp(options: AdminOptions): RequestHandler {

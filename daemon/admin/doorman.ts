@@ -20,7 +20,11 @@ export interface DoormanOptions {
   clientFor: (asking: Asking) => ManagementClient;
   addressOf: (req: Request) => string | null;
   isTls: (req: Request) => boolean;
+  clientsAt: ClientsAt;
 }
+
+/** Where the proxy is: on a port of the host that the pages are asked from (null: on the same port), or at a URL. */
+export type ClientsAt = { port: number | null } | { url: string };
 
 export interface Visitor {
   session: Session;
@@ -52,6 +56,16 @@ export class Doorman {
 
   isOfOurs(req: Request): boolean {
     return isOfOurs(req, this.placeOf(req));
+  }
+
+  /** What a client takes as its base URL; a proxy in front may have another name for it. */
+  baseUrlOf(req: Request): string {
+    const { clientsAt } = this.options;
+    if ('url' in clientsAt) return new URL('/v1', clientsAt.url).href;
+    const { host, isTls } = this.placeOf(req);
+    const url = new URL(`${isTls ? 'https' : 'http'}://${/^[\w.:[\]-]+$/.test(host) ? host : 'localhost'}/v1`);
+    if (clientsAt.port !== null) url.port = String(clientsAt.port);
+    return url.href;
   }
 
   isRefresh(req: Request): boolean {

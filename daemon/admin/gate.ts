@@ -1,11 +1,13 @@
 /** What stands between a request and a page: whether it is of ours, who asks, and whether the form is theirs. */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Doorman, Visitor } from './doorman.js';
 import { isForm, queryOf, type ReadForm } from './forms.js';
 import { FORM_TOKEN } from './pages/frame.js';
 import { Problem } from './problem.js';
 import type { Render } from './render.js';
-import type { Route, Visit } from './visit.js';
+import type { Download, Route, Visit } from './visit.js';
 
 /** A page of another site must not be able to change anything by the browser of somebody who is logged in here. */
 export function onlyOfOurs(doorman: Doorman): RequestHandler {
@@ -88,6 +90,7 @@ export class Gate {
     const answered = await answer(this.#visitOf(req, res, form));
     this.doorman.renew(req, res, visitor);
     if ('to' in answered) res.redirect(303, this.path + answered.to);
+    else if ('download' in answered) await sent(req, res, answered.download);
     else this.render(res, { ...answered, formToken: visitor.formToken });
   }
 
@@ -100,12 +103,20 @@ export class Gate {
       client: () => doorman.client(req),
       changing: () => doorman.client(req, (form.get('reason') ?? '').trim() || null),
       nowMs: doorman.nowMs,
+      baseUrl: doorman.baseUrlOf(req),
       handOver: (to, secret) => {
         doorman.handOver(res, to, secret);
       },
       takeOver: () => doorman.takeOver(req, res, req.path.slice(1)),
     };
   }
+}
+
+/** In step with who reads it, so that memory stays small. Where it breaks off the connection is cut, and the browser says so. */
+async function sent(req: Request, res: Response, { name, type, pieces }: Download): Promise<void> {
+  res.set({ 'Content-Type': `${type}; charset=utf-8`, 'Content-Disposition': `attachment; filename="${name}"` });
+  if (req.method === 'HEAD') res.end();
+  else await pipeline(Readable.from(pieces), res).catch(() => undefined);
 }
 
 function pathOf(referer: string | undefined): string {

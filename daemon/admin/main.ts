@@ -84,7 +84,8 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   const readiness = new Readiness();
   const live = { current: settings };
   const { server, fetch } = run;
-  const admin = adminUi({ ...settings, server, fetch, clock: realClock, live, log });
+  const clientsAt = { url: server };
+  const admin = adminUi({ ...settings, server, fetch, clientsAt, clock: realClock, live, log });
   const { managementToken, maxConnections, adminUiPath } = settings;
   const heap = new Heap(realClock);
   const front = inFront({ adminUiPath, readiness, heap, client: clientOf(run, managementToken) });

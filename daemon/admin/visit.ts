@@ -14,6 +14,8 @@ export interface Visit {
   /** The same for a change: with the reason that the form gives. */
   changing(): ManagementClient;
   nowMs: number;
+  /** Where clients reach the proxy, as far as it is known here: such as `http://127.0.0.1:8080/v1`. */
+  baseUrl: string;
   /** Keeps a secret for the next page and no other: it is sealed, and sent to that page only. */
   handOver(to: string, secret: string): void;
   /** Takes what was handed over to this page, which is gone then. */
@@ -30,8 +32,15 @@ export interface PageAnswer {
   isLive?: boolean;
 }
 
-/** A page, or where to go: below the base, without a slash in front. */
-export type Answer = PageAnswer | { to: string };
+/** A file that is made while it is sent. */
+export interface Download {
+  name: string;
+  type: string;
+  pieces: AsyncIterable<string>;
+}
+
+/** A page, a file, or where to go: below the base, without a slash in front. */
+export type Answer = PageAnswer | { to: string } | { download: Download };
 
 export interface Route {
   method: 'GET' | 'POST';
@@ -67,7 +76,6 @@ export async function refusedBecause(asking: () => Promise<unknown>): Promise<st
 
 /** Fields as the pages call them. */
 const IN_WORDS: Readonly<Record<string, string>> = {
-  duration_minutes: 'how long it is valid, in minutes,',
   max_requests: 'the most requests',
   api_key: 'the upstream key',
   used_over: 'the share used',

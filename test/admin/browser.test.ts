@@ -390,7 +390,7 @@ describe('the Admin UI in a browser', function () {
     expect(await page.evaluate('document.activeElement.id')).to.equal('main');
     const reached: unknown[] = [];
     await page.goto(`${base()}?span=24h`);
-    for (let i = 0; i < 8; i++) {
+    for (let i = 0; i < 9; i++) {
       await page.keyboard.press('Tab');
       reached.push(await page.evaluate('document.activeElement.textContent.trim()'));
     }
@@ -400,6 +400,7 @@ describe('the Admin UI in a browser', function () {
       'Overview',
       'Tokens',
       'Projects',
+      'Usage',
       'Audit',
       'Cache',
       'Log out',
@@ -429,6 +430,7 @@ describe('the Admin UI in a browser', function () {
             'projects',
             'projects/new',
             `projects/${project.id}`,
+            'usage',
             'audit',
             `audit/${record[0]!.id}`,
             'cache',

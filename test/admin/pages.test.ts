@@ -159,10 +159,10 @@ describe('the pages of the Admin UI', () => {
     it('say why one is not issued, and keep what was filled in', async () => {
       const form = { project_id: project.id, name: 'ci', duration: '2', unit: 'hours', max_requests: '' };
       for (const [change, why] of [
-        [{ duration: '0' }, 'How long it is valid, in minutes, must be a whole number from 1 to'],
+        [{ duration: '0' }, 'How long it is valid must be from 1 to 8760 hours.'],
         [{ duration: 'soon' }, 'How long it is valid must be a whole number.'],
         [{ duration: '-1' }, 'How long it is valid must be a whole number.'],
-        [{ unit: 'years' }, 'How long it is valid, in minutes, must be a whole number from 1 to'],
+        [{ unit: 'years' }, 'The unit must be minutes, hours or days.'],
         [{ max_requests: '1e3' }, 'The most requests must be a whole number.'],
         [{ max_requests: '4294967296' }, 'The most requests must be a whole number from 0 to'],
         [{ project_id: MISSING }, 'Project not found.'],

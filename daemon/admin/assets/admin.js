@@ -134,6 +134,27 @@ document.addEventListener('click', (event) => {
   void showDialog(link);
 });
 
+// ---- marks of a list
+
+for (const button of document.querySelectorAll('[data-mark-all]')) {
+  const boxes = () => [...button.form.querySelectorAll('input[type=checkbox]')];
+  const say = () => {
+    const marked = boxes().filter((box) => box.checked).length;
+    const isAll = marked > 0 && marked === boxes().length;
+    button.textContent = isAll ? 'Unmark all' : `Mark all of this page${marked > 0 ? ` (${marked} marked)` : ''}`;
+    return isAll;
+  };
+  button.hidden = false;
+  button.addEventListener('click', () => {
+    const isMarked = !say();
+    for (const box of boxes()) box.checked = isMarked;
+    say();
+  });
+  button.form.addEventListener('change', say);
+  document.addEventListener('llmp:refreshed', say);
+  say();
+}
+
 // ---- a form that is on its way is not sent a second time, and says so when no answer comes
 
 document.addEventListener('submit', (event) => {

@@ -4,7 +4,7 @@ import { Heading } from './document.js';
 import { type Choices, Field, Select } from './fields.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
-import { type Column, Empty, Facts, Paging, Refused, Table } from './parts.js';
+import { type Column, Empty, Exports, Facts, Paging, Refused, Table } from './parts.js';
 import { Name, number, OutcomeMark, plain, Time } from './words.js';
 
 export interface AuditProps {
@@ -33,7 +33,10 @@ export function auditPage({ records, next, query, projects, choices, refused }: 
       <Refused why={refused} />
       <AuditFilter query={query} projects={projects} choices={choices} />
       {records.length > 0 ? (
-        <RecordTable id="records" label="Audit records" records={records} names={namesOf(projects)} />
+        <>
+          <Exports to="audit/export" query={query} />
+          <RecordTable id="records" label="Audit records" records={records} names={namesOf(projects)} />
+        </>
       ) : (
         refused === null && <NoRecords isFiltered={isFiltered} />
       )}

@@ -92,6 +92,7 @@ function Chart({ title, span, steps, valueOf }: ChartProps) {
   const values = steps.map(valueOf);
   const total = values.reduce((sum, value) => sum + value, 0);
   const most = Math.max(...values);
+  const top = topOf(most);
   const { by, title: time } = SPANS[span];
   const summary =
     total === 0
@@ -104,9 +105,16 @@ function Chart({ title, span, steps, valueOf }: ChartProps) {
         {title} <strong>{number(total)}</strong>
         <span className="most">{total === 0 ? '' : `at most ${number(most)} in one ${by}`}</span>
       </figcaption>
+      <p className="scale" aria-hidden="true">
+        {[top, top / 2, 0].map((value) => (
+          <span key={value}>{number(value)}</span>
+        ))}
+      </p>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={summary}>
-        <line className="base" x1="0" x2={WIDTH} y1={HEIGHT - 0.5} y2={HEIGHT - 0.5} />
-        <Bars steps={steps} values={values} most={most} span={span} />
+        {[0.5, HEIGHT / 2, HEIGHT - 0.5].map((y) => (
+          <line key={y} className="base" x1="0" x2={WIDTH} y1={y} y2={y} />
+        ))}
+        <Bars steps={steps} values={values} top={top} span={span} />
       </svg>
       <p className="axis" aria-hidden="true">
         <span>{timeOf(0)}</span>
@@ -119,16 +127,23 @@ function Chart({ title, span, steps, valueOf }: ChartProps) {
 
 interface BarsProps extends Pick<ChartProps, 'steps' | 'span'> {
   values: readonly number[];
-  most: number;
+  /** What a bar of the full height stands for. */
+  top: number;
 }
 
-function Bars({ steps, values, most, span }: BarsProps) {
+/** The end of the scale: 2, 4, 6, 8 or 10 of a power of ten, so that its half is a whole number. */
+function topOf(most: number): number {
+  const power = 10 ** Math.max(0, Math.ceil(Math.log10(Math.max(1, most))) - 1);
+  return Math.max(2, Math.ceil(most / power / 2) * 2 * power);
+}
+
+function Bars({ steps, values, top, span }: BarsProps) {
   const pitch = WIDTH / steps.length;
   const gap = Math.min(3, pitch * 0.25);
   return values.map((value, index) => {
     if (value === 0) return null;
     // What there is at all is to be seen.
-    const height = Math.max(2, (value / most) * (HEIGHT - 4));
+    const height = Math.max(2, (value / top) * HEIGHT);
     const atMs = steps[index]?.atMs ?? 0;
     return (
       <rect

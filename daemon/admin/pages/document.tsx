@@ -5,6 +5,7 @@ const SECTIONS = [
   { name: 'overview', title: 'Overview', to: '' },
   { name: 'tokens', title: 'Tokens', to: 'tokens' },
   { name: 'projects', title: 'Projects', to: 'projects' },
+  { name: 'usage', title: 'Usage', to: 'usage' },
   { name: 'audit', title: 'Audit', to: 'audit' },
   { name: 'cache', title: 'Cache', to: 'cache' },
 ] as const;

@@ -4,6 +4,7 @@ import { Field, Select } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { choicesOf } from './links.js';
 import { Empty, Facts, Refused } from './parts.js';
+import { Snippets } from './snippets.js';
 import { Name, number, Time } from './words.js';
 
 export interface NewTokenProps {
@@ -84,10 +85,11 @@ export interface SecretProps {
   token: WireToken;
   /** Null when it was shown before: it exists nowhere any more. */
   secret: string | null;
+  baseUrl: string;
 }
 
 /** Shown once: neither going back nor asking again brings it back. */
-export function secretPage({ token, secret }: SecretProps) {
+export function secretPage({ token, secret, baseUrl }: SecretProps) {
   return (
     <div className="narrow">
       <Heading
@@ -97,7 +99,7 @@ export function secretPage({ token, secret }: SecretProps) {
       {secret === null ? (
         <p>A secret is shown once, and kept nowhere. If nobody has it, revoke this token and issue another.</p>
       ) : (
-        <Revealed token={token} secret={secret} />
+        <Revealed token={token} secret={secret} baseUrl={baseUrl} />
       )}
       <p className="buttons start">
         <Link to={`tokens/${token.id}`} className="button primary">
@@ -108,7 +110,7 @@ export function secretPage({ token, secret }: SecretProps) {
   );
 }
 
-function Revealed({ token, secret }: { token: WireToken; secret: string }) {
+function Revealed({ token, secret, baseUrl }: { token: WireToken; secret: string; baseUrl: string }) {
   return (
     <>
       <p className="notice">
@@ -133,6 +135,7 @@ function Revealed({ token, secret }: { token: WireToken; secret: string }) {
           },
         ]}
       />
+      <Snippets baseUrl={baseUrl} />
     </>
   );
 }

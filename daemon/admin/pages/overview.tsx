@@ -77,19 +77,19 @@ const milliseconds = (ms: number | null) => (ms === null ? '–' : `${number(Mat
 
 function Tiles({ status: { requests, cache, upstream, tokens } }: { status: WireStatus }) {
   const tiles = [
-    ['Active tokens', tokens ? number(tokens.active) : '–'],
-    ['Requests', `${number(requests.per_second)} /s`],
-    ['Errors', `${number(requests.errors_per_second)} /s`],
-    ['Cache hits', percent(cache.hit_ratio)],
-    ['Upstream, median', milliseconds(upstream.p50_ms)],
-    ['Upstream, 95 %', milliseconds(upstream.p95_ms)],
+    ['Active tokens', tokens ? number(tokens.active) : '–', 'tokens?state=active'],
+    ['Requests', `${number(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
+    ['Errors', `${number(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
+    ['Cache hits', percent(cache.hit_ratio), 'cache'],
+    ['Upstream, median', milliseconds(upstream.p50_ms), null],
+    ['Upstream, 95 %', milliseconds(upstream.p95_ms), null],
   ] as const;
   return (
     <dl className="tiles" id="tiles" data-live="">
-      {tiles.map(([name, value]) => (
+      {tiles.map(([name, value, to]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{value}</dd>
+          <dd>{to === null ? value : <Link to={to}>{value}</Link>}</dd>
         </div>
       ))}
     </dl>

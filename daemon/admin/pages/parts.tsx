@@ -16,17 +16,24 @@ export interface TableProps<Row> {
   /** The first is what a row is about. */
   columns: readonly [Column<Row>, ...Column<Row>[]];
   rows: readonly Row[];
+  /** A box to mark a row with, of a form around the table. */
+  mark?: (row: Row) => ReactNode;
   keyOf: (row: Row) => string;
 }
 
 /** Where there is no room for columns, each row becomes a card whose fields say what they are. */
-export function Table<Row>({ id, label, columns, rows, keyOf }: TableProps<Row>) {
+export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps<Row>) {
   const [first, ...rest] = columns;
   const look = ({ isNumber }: Column<Row>) => (isNumber ? 'number' : undefined);
   return (
     <table id={id} data-live="" aria-label={label}>
       <thead>
         <tr>
+          {mark && (
+            <th scope="col">
+              <span className="unseen">Mark</span>
+            </th>
+          )}
           {columns.map((column) => (
             <th key={column.title} scope="col" className={look(column)}>
               {column.title}
@@ -37,6 +44,11 @@ export function Table<Row>({ id, label, columns, rows, keyOf }: TableProps<Row>)
       <tbody>
         {rows.map((row) => (
           <tr key={keyOf(row)}>
+            {mark && (
+              <td data-label="Mark" className="box">
+                {mark(row)}
+              </td>
+            )}
             <th scope="row">{first.show(row)}</th>
             {rest.map((column) => (
               <td key={column.title} data-label={column.title} className={look(column)}>
@@ -68,6 +80,21 @@ export function Paging({ to, query, next }: { to: string; query: URLSearchParams
         </Link>
       )}
     </nav>
+  );
+}
+
+/** The list as files, with the filter of the page. */
+export function Exports({ to, query }: { to: string; query: URLSearchParams }) {
+  const at = (format: string) => {
+    const params = new URLSearchParams(query);
+    params.delete('cursor');
+    params.set('format', format);
+    return `${to}?${params.toString()}`;
+  };
+  return (
+    <p className="exports">
+      Export: <Link to={at('csv')}>CSV</Link> <Link to={at('json')}>JSON</Link>
+    </p>
   );
 }
 

@@ -36,6 +36,9 @@ export function tokenPage({ token, project, usage, spanName, records, done }: To
       <Done what={done} />
       <TokenFacts token={token} project={project} />
       <Usage lines={usage} spanName={spanName} to={to} />
+      <p>
+        <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=day`}>Usage by day and model</Link>
+      </p>
       <section aria-labelledby="records-title">
         <div className="section-head">
           <h2 id="records-title">Audit</h2>

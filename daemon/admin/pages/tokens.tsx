@@ -1,10 +1,10 @@
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { Field, Select } from './fields.js';
-import { Link, QueryForm } from './frame.js';
+import { ChangeForm, Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
 import { Empty, Paging, Refused, Table } from './parts.js';
-import { counted, StateMark, stateWord, Time, TOKEN_STATES, Uses } from './words.js';
+import { counted, plain, shortId, StateMark, stateWord, Time, TOKEN_STATES, Uses } from './words.js';
 
 export interface TokensProps {
   tokens: readonly WireToken[];
@@ -44,7 +44,20 @@ export function tokensPage({ tokens, total, next, query, projects, refused }: To
           <p className="faint total" id="total" data-live="">
             {total === null ? '' : counted(total, 'token')}
           </p>
-          <TokenTable tokens={tokens} names={namesOf(projects)} />
+          <ChangeForm to="tokens/marked" className="marked" data-marking="">
+            <TokenTable tokens={tokens} names={namesOf(projects)} />
+            <div className="buttons start">
+              <button type="button" data-mark-all="" hidden>
+                Mark all of this page
+              </button>
+              <button type="submit" name="what" value="revoke">
+                Revoke marked…
+              </button>
+              <button type="submit" name="what" value="reactivate">
+                Reactivate marked…
+              </button>
+            </div>
+          </ChangeForm>
         </>
       ) : (
         refused === null && <NoTokens isFiltered={isFiltered} hasProjects={projects.length > 0} />
@@ -67,6 +80,9 @@ function TokenTable({ tokens, names }: { tokens: readonly WireToken[]; names: Na
       label="Tokens"
       rows={tokens}
       keyOf={({ id }) => id}
+      mark={({ id, name }) => (
+        <input type="checkbox" name="id" value={id} aria-label={`Mark ${name === null ? shortId(id) : plain(name)}`} />
+      )}
       columns={[
         { title: 'Token', show: (token) => <TokenLink token={token} /> },
         { title: 'State', show: ({ state }) => <StateMark state={state} /> },

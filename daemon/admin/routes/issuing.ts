@@ -1,6 +1,7 @@
 /** A new token, and the one page that shows its secret. */
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate } from '../../api/contract.js';
+import { MAX_DURATION_HOURS } from '../../api/schemas.js';
 import { newTokenPage, type NewTokenProps, secretPage } from '../pages/new-token.js';
 import { allProjects, type Answer, get, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
 
@@ -33,10 +34,22 @@ function numberIn(text: string, what: string): number {
   throw refusal(`${what} must be a whole number`);
 }
 
-function tokenOf({ projectId, name, duration, unit, maxRequests }: Given): TokenCreate {
+/** @throws {ApiError} in the unit that the form was filled in with. */
+function minutesIn({ duration, unit }: Given): number {
+  const what = 'how long it is valid';
+  const amount = numberIn(duration, what);
+  const minutes = Object.hasOwn(MINUTES_PER, unit) ? MINUTES_PER[unit] : undefined;
+  if (minutes === undefined) throw refusal('the unit must be minutes, hours or days');
+  const most = Math.floor((MAX_DURATION_HOURS * 60) / minutes);
+  if (amount < 1 || amount > most) throw refusal(`${what} must be from 1 to ${most} ${unit}`);
+  return amount * minutes;
+}
+
+function tokenOf(given: Given): TokenCreate {
+  const { projectId, name, maxRequests } = given;
   return {
     project_id: projectId,
-    duration_minutes: numberIn(duration, 'how long it is valid') * (MINUTES_PER[unit] ?? 0),
+    duration_minutes: minutesIn(given),
     ...(name !== '' && { name }),
     ...(maxRequests !== '' && { max_requests: numberIn(maxRequests, 'the most requests') }),
   };
@@ -64,6 +77,10 @@ export const issuingRoutes = [
   post('/tokens/new', issue),
   get('/tokens/:id/secret', async (visit) => {
     const token = await visit.client().token(visit.params.id ?? '');
-    return { title: 'Token issued', section: 'tokens', body: secretPage({ token, secret: visit.takeOver() }) };
+    return {
+      title: 'Token issued',
+      section: 'tokens',
+      body: secretPage({ token, secret: visit.takeOver(), baseUrl: visit.baseUrl }),
+    };
   }),
 ];

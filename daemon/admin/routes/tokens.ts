@@ -16,6 +16,7 @@ import {
   statusOf,
   type Visit,
 } from '../visit.js';
+import { bulkRoutes } from './bulk.js';
 import { issuingRoutes } from './issuing.js';
 import { usageFor } from './overview.js';
 
@@ -101,6 +102,7 @@ async function change(visit: Visit, what: ChangeName): Promise<Answer> {
 export const tokenRoutes = [
   get('/tokens', list),
   ...issuingRoutes,
+  ...bulkRoutes,
   get('/tokens/:id', show),
   get('/tokens/:id/revoke', (visit) => ask(visit, 'revoke')),
   post('/tokens/:id/revoke', (visit) => change(visit, 'revoke')),

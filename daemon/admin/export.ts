@@ -1,0 +1,52 @@
+/** Lists as files: CSV for a spreadsheet, JSON for a program. Each is written while it is read, page by page. */
+import { csvCell } from '../api/csv.js';
+import { refusal, type Download } from './visit.js';
+
+type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * @param name of the file, without what it ends with.
+ * @param pages of rows, one after the other; the first is asked for before anything is sent, so that a refusal is a page.
+ * @throws {ApiError} for another format than these two.
+ */
+export async function exported<T extends Row>(
+  name: string,
+  format: string | null,
+  columns: readonly (keyof T & string)[],
+  pages: AsyncGenerator<readonly T[]>,
+): Promise<Download> {
+  if (format !== 'csv' && format !== 'json') throw refusal('the format must be csv or json');
+  const first = await pages.next();
+  const all = async function* () {
+    if (!first.done) yield first.value;
+    yield* pages;
+  };
+  return format === 'csv'
+    ? { name: `${name}.csv`, type: 'text/csv', pieces: csvOf(columns, all()) }
+    : { name: `${name}.json`, type: 'application/json', pieces: jsonOf(all()) };
+}
+
+async function* csvOf<T extends Row>(columns: readonly string[], pages: AsyncIterable<readonly T[]>) {
+  yield `${columns.join(',')}\r\n`;
+  for await (const rows of pages) {
+    yield rows.map((row) => `${columns.map((column) => cell(row[column])).join(',')}\r\n`).join('');
+  }
+}
+
+async function* jsonOf(pages: AsyncIterable<readonly Row[]>) {
+  let before = '[';
+  for await (const rows of pages) {
+    let piece = '';
+    for (const row of rows) {
+      piece += `${before}\n${JSON.stringify(row)}`;
+      before = ',';
+    }
+    yield piece;
+  }
+  yield before === '[' ? '[]\n' : '\n]\n';
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  return csvCell(typeof value === 'string' ? value : JSON.stringify(value));
+}

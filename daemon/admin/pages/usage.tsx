@@ -1,0 +1,156 @@
+import type { WireProject, WireUsageLine } from '../../api/contract.js';
+import { Heading } from './document.js';
+import { type Choices, Field, Select } from './fields.js';
+import { Link, QueryForm } from './frame.js';
+import { choicesOf, type Names, ProjectLink, TokenLink } from './links.js';
+import { type Column, Empty, Exports, Paging, Refused, Table } from './parts.js';
+import { number, plain } from './words.js';
+
+export interface UsagePageProps {
+  /** Those of this page. */
+  lines: readonly WireUsageLine[];
+  /** All of them added up. */
+  sums: Readonly<Record<string, number>>;
+  /** How many lines there are on all pages. */
+  total: number;
+  next: string | null;
+  query: URLSearchParams;
+  projects: readonly WireProject[];
+  projectNames: Names;
+  tokenNames: Names;
+  refused: string | null;
+}
+
+export const GROUPINGS: Choices = [
+  ['model', 'model'],
+  ['token', 'token'],
+  ['project', 'project'],
+  ['day', 'day'],
+  ['token,model', 'token and model'],
+  ['project,model', 'project and model'],
+  ['day,model', 'day and model'],
+  ['day,token', 'day and token'],
+  ['day,project', 'day and project'],
+];
+
+export const PERIODS: Choices = [
+  ['24', 'last 24 h'],
+  ['168', 'last 7 days'],
+  ['720', 'last 30 days'],
+  ['2160', 'last 90 days'],
+  ['8760', 'last year'],
+];
+
+export const USAGE_SORTS: Choices = [
+  ['requests', 'most requests first'],
+  ['errors', 'most errors first'],
+  ['prompt_tokens', 'most prompt tokens first'],
+  ['completion_tokens', 'most completion tokens first'],
+  ['day', 'newest first'],
+];
+
+const DIMENSIONS = ['token_id', 'project_id', 'model', 'hour', 'day'];
+
+export const isFigure = (field: string): boolean => !DIMENSIONS.includes(field);
+
+/** The figures that a line has, in its order. */
+export const figuresOf = (line: WireUsageLine): (keyof WireUsageLine)[] =>
+  (Object.keys(line) as (keyof WireUsageLine)[]).filter(isFigure);
+
+const TITLES: Readonly<Record<string, string>> = { hits: 'Cache hits' };
+
+function titleOf(field: string): string {
+  const words = field.replaceAll('_', ' ');
+  return TITLES[field] ?? `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}
+
+export function usagePage(props: UsagePageProps) {
+  const { lines, total, next, query, refused } = props;
+  return (
+    <>
+      <Heading title="Usage" />
+      <Refused why={refused} />
+      <UsageFilter {...props} />
+      {lines.length > 0 ? (
+        <>
+          <div className="section-head">
+            <p className="faint">
+              {total === 1 ? '1 line' : `${number(total)} lines`}, {number(props.sums.requests ?? 0)} requests
+            </p>
+            <Exports to="usage/export" query={query} />
+          </div>
+          <UsageTable {...props} />
+        </>
+      ) : (
+        refused === null && (
+          <Empty title="No requests in that time">
+            <p>Choose a longer time, or another project.</p>
+          </Empty>
+        )
+      )}
+      <Paging to="usage" query={query} next={next} />
+    </>
+  );
+}
+
+function UsageFilter({ query, projects }: UsagePageProps) {
+  const given = (name: string) => query.get(name) ?? '';
+  const select = (name: string, label: string, choices: Choices, usual: string) => (
+    <Field name={name} label={label}>
+      {(attributes) => <Select choices={choices} chosen={given(name) || usual} {...attributes} />}
+    </Field>
+  );
+  return (
+    <QueryForm to="usage" className="filter" role="search" aria-label="Choose what is added up">
+      {select('by', 'A line for each', GROUPINGS, 'model')}
+      {select('since_hours', 'When', PERIODS, '168')}
+      {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)], '')}
+      {given('token_id') === '' ? null : (
+        <Field name="token_id" label="Token">
+          {(attributes) => <input type="text" maxLength={64} defaultValue={given('token_id')} {...attributes} />}
+        </Field>
+      )}
+      {select('sort', 'Order', USAGE_SORTS, 'requests')}
+      <div className="buttons">
+        <button type="submit">Show</button>
+        {query.size > 0 ? <Link to="usage">Clear</Link> : null}
+      </div>
+    </QueryForm>
+  );
+}
+
+function UsageTable({ lines, projectNames, tokenNames }: UsagePageProps) {
+  const [example] = lines;
+  if (!example) return null;
+  const unknown = <span className="faint">not known</span>;
+  const dimensions: Readonly<Record<string, Column<WireUsageLine>>> = {
+    day: { title: 'Day (UTC)', show: ({ day }) => (day ?? '').slice(0, 10) },
+    token_id: {
+      title: 'Token',
+      show: ({ token_id: id }) => (id ? <TokenLink token={{ id, name: tokenNames.get(id) ?? null }} /> : unknown),
+    },
+    project_id: {
+      title: 'Project',
+      show: ({ project_id: id }) => (id ? <ProjectLink id={id} names={projectNames} /> : unknown),
+    },
+    model: { title: 'Model', show: ({ model }) => (model ? <bdi>{plain(model)}</bdi> : unknown) },
+  };
+  const columns = Object.entries(dimensions).flatMap(([field, column]) => (field in example ? [column] : []));
+  const figures = figuresOf(example).map((field) => ({
+    title: titleOf(field),
+    isNumber: true,
+    show: (line: WireUsageLine) => number(Number(line[field] ?? 0)),
+  }));
+  const [first = { title: 'All', show: () => 'all' }, ...rest] = columns;
+  return (
+    <div className="wide">
+      <Table
+        id="usage-lines"
+        label="Usage"
+        rows={lines}
+        keyOf={(line) => [line.day, line.token_id, line.project_id, line.model].join(' ')}
+        columns={[first, ...rest, ...figures]}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+/** One change for all tokens that are marked: asked for on a page, made one by one, each with a record of its own. */
+import { ApiError, type ManagementClient } from '../../api/client.js';
+import { bulkAskPage, bulkDonePage, type BulkResult } from '../pages/bulk.js';
+import { type Answer, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
+
+// A page of the list has as many.
+const MOST = 100;
+const AT_A_TIME = 8;
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+interface Wanted {
+  what: 'revoke' | 'reactivate';
+  ids: readonly string[];
+}
+
+/** @throws {ApiError} for what no form of ours sends. */
+function wantedOf({ form }: Visit): Wanted {
+  const what = form.get('what');
+  if (what !== 'revoke' && what !== 'reactivate') throw refusal('say whether to revoke or to reactivate');
+  const ids = [...new Set(form.getAll('id'))];
+  if (ids.length === 0) throw refusal('no token is marked: go back and mark some');
+  if (ids.length > MOST || !ids.every((id) => ID.test(id))) throw refusal(`mark at most ${MOST} tokens of the list`);
+  return { what, ids };
+}
+
+function ask(visit: Visit, { what, ids }: Wanted, refused: string | null = null): Answer {
+  const { title, body } = bulkAskPage({ what, ids, refused, reason: visit.form.get('reason') ?? '' });
+  return { title, section: 'tokens', body, ...statusOf(refused) };
+}
+
+/** Leaves alone what is as it should be, as the command line does. */
+async function changeOne(client: ManagementClient, id: string, isActive: boolean): Promise<BulkResult> {
+  let name: string | null = null;
+  try {
+    const token = await client.token(id);
+    name = token.name;
+    if (token.is_active === isActive) return { id, name, outcome: 'already' };
+    await client.setTokenActive(id, isActive);
+    return { id, name, outcome: 'changed' };
+  } catch (error) {
+    // What is no answer of the API concerns all of them, and is said for each: nobody knows which were changed.
+    const why = error instanceof Error ? error.message : 'no answer';
+    return { id, name, outcome: 'failed', why, isRefusal: error instanceof ApiError && error.status === 400 };
+  }
+}
+
+async function change(visit: Visit, wanted: Wanted): Promise<Answer> {
+  const client = visit.changing();
+  const { what, ids } = wanted;
+  const results: BulkResult[] = [];
+  for (let from = 0; from < ids.length; from += AT_A_TIME) {
+    const some = ids.slice(from, from + AT_A_TIME);
+    results.push(...(await Promise.all(some.map((id) => changeOne(client, id, what === 'reactivate')))));
+  }
+  const [first] = results;
+  // A reason that is not taken is the same for every one.
+  if (first?.isRefusal && results.every(({ outcome, why }) => outcome === 'failed' && why === first.why)) {
+    const refused = await refusedBecause(() => Promise.reject(refusal(first.why ?? '')));
+    return ask(visit, wanted, refused);
+  }
+  const { title, body } = bulkDonePage({ what, results });
+  return { title, section: 'tokens', body };
+}
+
+export const bulkRoutes = [
+  post('/tokens/marked', async (visit) => {
+    const wanted = wantedOf(visit);
+    return visit.form.get('confirmed') === 'yes' ? change(visit, wanted) : ask(visit, wanted);
+  }),
+];

@@ -1,0 +1,223 @@
+/** What an operator wants beside single changes: several at once, what was used, files of it, and how a new token is used. */
+import { expect } from 'chai';
+import { csvCell } from '../../daemon/api/csv.js';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { auditOf } from '../support/management.js';
+import { Visitor } from './visitor.js';
+
+describe('the pages of the Admin UI', () => {
+  let daemon: TestDaemon;
+  let visitor: Visitor;
+  let project: WireProject;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+    project = await daemon.createProject({ name: 'web' });
+    visitor = new Visitor(daemon.managementUrl);
+    await visitor.logIn(MANAGEMENT_TOKEN);
+  });
+  afterEach(() => daemon.stop());
+
+  /** Sends a form in which a field may come more than once. */
+  const send = (to: string, fields: string[][]) => {
+    const form = new URLSearchParams([['form_token', visitor.formToken], ...(fields as [string, string][])]);
+    const headers = {
+      origin: `http://${visitor.host}`,
+      'content-type': 'application/x-www-form-urlencoded',
+    };
+    return visitor.send('POST', to, headers, form.toString());
+  };
+
+  describe('for several tokens at once', () => {
+    it('revoke those that are marked, after asking, each with a record of its own (finding A19)', async () => {
+      const tokens = [];
+      for (const name of ['one', 'two', 'three', 'four']) tokens.push(await daemon.createToken(project.id, { name }));
+      await daemon.manage('DELETE', `/manage/tokens/${tokens[2]!.id}`);
+      const { html } = await visitor.get('tokens');
+      for (const { id } of tokens) expect(html).to.include(`name="id" value="${id}"`);
+      const marked = tokens.slice(0, 3).map(({ id }) => ['id', id]);
+
+      const before = (await auditOf(daemon)).length;
+      const asked = await send('tokens/marked', [['what', 'revoke'], ...marked]);
+      expect(asked.html).to.include('Revoke 3 tokens?').and.to.include('name="confirmed"');
+      expect(await auditOf(daemon), 'only asked').to.have.length(before);
+
+      const confirmed = [['what', 'revoke'], ['confirmed', 'yes'], ['reason', 'leaked'], ...marked];
+      const done = await send('tokens/marked', confirmed);
+      expect(done.html).to.include('2 tokens revoked.').and.to.include('1 token was revoked before.');
+      const records = (await auditOf(daemon)).slice(before);
+      expect(records.map(({ action, reason, token_id: id }) => [action, reason, id])).to.have.deep.members([
+        ['token.revoke', 'leaked', tokens[0]!.id],
+        ['token.revoke', 'leaked', tokens[1]!.id],
+      ]);
+      expect((await daemon.token(tokens[3]!.id)).state).to.equal('active');
+
+      const back = await send('tokens/marked', [['what', 'reactivate'], ['confirmed', 'yes'], ...marked]);
+      expect(back.html).to.include('3 tokens reactivated.');
+    });
+
+    it('say which were not changed, and change nothing without the hidden token of the form (finding A19)', async () => {
+      const { id } = await daemon.createToken(project.id);
+      const missing = '00000000-0000-4000-8000-000000000000';
+      const fields = [
+        ['what', 'revoke'],
+        ['confirmed', 'yes'],
+        ['id', id],
+      ];
+      const own = visitor.formToken;
+      visitor.formToken = 'another';
+      expect((await send('tokens/marked', fields)).status).to.equal(403);
+      expect((await daemon.token(id)).state).to.equal('active');
+      visitor.formToken = own;
+
+      const long = await send('tokens/marked', [...fields, ['reason', 'x'.repeat(201)]]);
+      expect(long.status).to.equal(400);
+      expect(long.html).to.include('The reason must be at most 200 characters');
+      const done = await send('tokens/marked', [...fields, ['id', missing]]);
+      expect(done.html)
+        .to.include('1 token revoked.')
+        .and.to.include('1 token not revoked:')
+        .and.to.include('not found');
+      expect((await send('tokens/marked', [['what', 'revoke']])).html).to.include('no token is marked');
+    });
+  });
+
+  describe('of usage', () => {
+    const use = async (times: number, names: readonly (string | undefined)[]) => {
+      for (const name of names) {
+        const { token } = await daemon.createToken(project.id, name === undefined ? {} : { name });
+        for (let i = 0; i < times; i++) await (await daemon.call(token)).text();
+      }
+      daemon.daemon.afterwards.settle();
+    };
+
+    it('add up by model, token, project and day (finding A19)', async () => {
+      await use(2, ['frontend', 'ci']);
+      for (const by of ['token', 'model', 'project', 'day', 'token,model']) {
+        const { status, html } = await visitor.get(`usage?by=${by}&since_hours=24`);
+        expect(status, by).to.equal(200);
+        expect(html, by).to.include('4 requests').and.to.include('Upstream refused').and.to.include('Prompt tokens');
+      }
+      const byToken = await visitor.get('usage?by=token');
+      expect(byToken.html).to.include('>frontend</bdi>').and.to.include('>ci</bdi>');
+      expect((await visitor.get('usage?by=project')).html).to.include('>web</bdi>');
+      const wrong = await visitor.get('usage?by=everything');
+      expect(wrong.status).to.equal(400);
+      expect(wrong.html).to.include('must be one of model token');
+    });
+
+    it('lead from page to page (finding A19)', async () => {
+      await use(1, Array.from({ length: 51 }));
+      const first = await visitor.get('usage?by=token');
+      expect(first.html).to.include('51 lines').and.to.include('rel="next"');
+      const second = await visitor.get('usage?by=token&cursor=2');
+      expect(second.html.match(/<th scope="row"/g)).to.have.length(1);
+    });
+
+    it('come as CSV and as JSON, with the filter of the page (finding A19)', async () => {
+      await use(1, ['one', 'two']);
+      const { html } = await visitor.get('usage?by=day,token');
+      expect(html).to.include('/admin/usage/export?by=day%2Ctoken&amp;format=csv');
+      const csv = await visitor.get('usage/export?by=day,token&format=csv');
+      expect(csv.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
+      expect(csv.headers.get('content-disposition')).to.equal('attachment; filename="usage.csv"');
+      const lines = csv.html.trimEnd().split('\r\n');
+      expect(lines[0]).to.match(/^day,token_id,requests,hits,/);
+      expect(lines).to.have.length(3);
+      const json = JSON.parse((await visitor.get('usage/export?by=model&format=json')).html) as { requests: number }[];
+      expect(json.map(({ requests }) => requests)).to.deep.equal([2]);
+      expect((await visitor.get('usage/export?by=model&format=xml')).status).to.equal(400);
+    });
+  });
+
+  describe('of the audit log', () => {
+    it('come as files, page after page, without a formula in any cell (finding A19)', async () => {
+      const reasons = ['=HYPERLINK("http://evil")', '+1', '-1', '@SUM(1)', '＝1+1', 'plain, "quoted"'];
+      for (const reason of reasons) {
+        const { id } = await daemon.createToken(project.id);
+        await visitor.post(`tokens/${id}/revoke`, { reason });
+      }
+      const csv = await visitor.get('audit/export?action=token.revoke&format=csv');
+      expect(csv.status).to.equal(200);
+      const lines = csv.html.trimEnd().split('\r\n');
+      expect(lines).to.have.length(1 + reasons.length);
+      expect(csv.html).not.to.match(/(?:^|,)"?[=+\-@＝]/m);
+      expect(csv.html).to.include(`"'=HYPERLINK(""http://evil"")"`).and.to.include('"plain, ""quoted"""');
+      const json = JSON.parse((await visitor.get('audit/export?action=token.revoke&format=json')).html) as {
+        reason: string;
+      }[];
+      expect(json.map(({ reason }) => reason)).to.have.members(reasons);
+      expect((await visitor.get('audit')).html).to.include('/admin/audit/export?format=csv');
+      const stranger = new Visitor(daemon.managementUrl);
+      expect((await stranger.get('audit/export?format=csv')).status).to.equal(303);
+    });
+
+    it('come whole where one page of the API does not hold them (finding A19)', async () => {
+      const { id } = await daemon.createToken(project.id);
+      for (let i = 0; i < 101; i++) {
+        await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: i % 2 === 1 });
+      }
+      const { html } = await visitor.get(`audit/export?format=json&token_id=${id}`);
+      expect(JSON.parse(html)).to.have.length(102);
+    });
+
+    it('have cells that no spreadsheet runs (finding A19)', () => {
+      for (const start of ['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t=', '\r=', '\n=', ' =', '\t1', '\r1']) {
+        expect(csvCell(`${start}1`).replace(/^"/, ''), JSON.stringify(start)).to.match(/^'/);
+      }
+      expect(csvCell('a-b')).to.equal('a-b');
+      expect(csvCell('a\rb')).to.equal('"a\rb"');
+    });
+  });
+
+  it('say how long a token may live in the unit of the form (finding A19)', async () => {
+    for (const [duration, unit, most] of [
+      ['366', 'days', '365 days'],
+      ['8761', 'hours', '8760 hours'],
+      ['525601', 'minutes', '525600 minutes'],
+    ] as const) {
+      const seen = await visitor.post('tokens/new', { project_id: project.id, duration, unit });
+      expect(seen.status).to.equal(400);
+      expect(seen.html).to.include(`How long it is valid must be from 1 to ${most}.`);
+    }
+  });
+
+  it('show how a new token is used, without repeating its secret (finding A19)', async () => {
+    const seen = await visitor.follow(
+      visitor.post('tokens/new', { project_id: project.id, duration: '1', unit: 'hours' }),
+    );
+    const base = `${daemon.url}/v1`;
+    expect(seen.html).to.include(`export OPENAI_BASE_URL=${base}`).and.to.include(`curl ${base}/chat/completions`);
+    expect(seen.html).to.include(`baseURL: &#x27;${base}&#x27;`).and.to.include(`base_url=&quot;${base}&quot;`);
+    expect(seen.html.match(/sk-wt-[0-9A-Za-z]{49}/g)).to.have.length(1);
+    for (const id of ['environment', 'curl', 'node', 'python'])
+      expect(seen.html).to.include(`data-copy="snippet-${id}"`);
+  });
+
+  it('name the port of clients where the Admin UI has one of its own (finding A19)', async () => {
+    const own = await startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0', LISTEN_ADDR: '127.0.0.1:18473' } });
+    const { id } = await own.createProject();
+    const there = new Visitor(own.managementUrl);
+    await there.logIn(MANAGEMENT_TOKEN);
+    const seen = await there.follow(there.post('tokens/new', { project_id: id, duration: '1', unit: 'hours' }));
+    expect(seen.html).to.include('export OPENAI_BASE_URL=http://127.0.0.1:18473/v1');
+    await own.stop();
+  });
+
+  it('lead from the figures of the overview to what they count, and draw them with a scale (finding A19)', async () => {
+    const { token } = await daemon.createToken(project.id);
+    for (let i = 0; i < 3; i++) await daemon.call(token); // Nobody is upstream.
+    daemon.daemon.afterwards.settle();
+    const { html } = await visitor.get();
+    const links = [...html.matchAll(/<dd><a href="\/admin\/([^"]*)"/g)].map(([, to = '']) =>
+      to.replaceAll('&amp;', '&'),
+    );
+    expect(links).to.have.length(4);
+    for (const to of links) expect((await visitor.get(to)).status, to).to.equal(200);
+    expect(links[0]).to.equal('tokens?state=active');
+    // Three of four is three quarters of the height.
+    expect(html.match(/<span>4<\/span><span>2<\/span><span>0<\/span>/g)).to.have.length(2);
+    expect(html.match(/y="24" width="[\d.]+" height="72"/g)).to.have.length(2);
+  });
+});
