@@ -185,7 +185,7 @@ const database = {
     'TOKEN_STALE_LIMIT',
     duration(),
     '60s',
-    'How long a verified token is served while the database is away.',
+    'How long requests are let in for a verified token while the database is away. Those in flight go on.',
   ),
 };
 

@@ -20,7 +20,8 @@
  * saves nobody. Changes of other instances, and those of which the answer to COMMIT was lost, are heard of late, perhaps behind that
  * reactivation. What was let in by a read that had seen the change is not ended by it: its number tells.
  *
- * **The database is away.** What was verified stays usable for `staleLimitMs` after this instance last knew itself up to
+ * **The database is away.** No request waits for it longer than `DATABASE_WAIT_MS`. What is in flight goes on, and is ended as soon as it is
+ * heard that it was revoked. What was verified stays usable for `staleLimitMs` after this instance last knew itself up to
  * date; then, and for tokens never seen or leases used up, the answer is `unavailable`, never `unauthorized`. An instance that has its
  * database for itself is up to date at each word from it; one that shares it, when it has heard all that the others changed (neighbours.ts).
  */
@@ -40,6 +41,7 @@ import {
 import { Remembered } from './remembered.js';
 import { Settlement } from './settlement.js';
 import { digestOf, isWellFormedSecret } from './token.js';
+import { DATABASE_WAIT_MS, within } from './within.js';
 
 const RECHECK_AFTER_MS = 30_000;
 const RECHECK_WHILE_AWAY_MS = 1_000;
@@ -128,11 +130,12 @@ export class Admission {
     if (account && this.#passes(account)) return this.#enter(account);
     // From here on all go the same way, so that the time of a refusal does not tell what it is for.
     if (!isWellFormedSecret(secret)) throw unauthorized(); // A typo, or a scanner's guess, never reaches the database.
-    return this.#admitAfterWaiting(digest);
+    return within(this.#clock, DATABASE_WAIT_MS, (isLate) => this.#admitAfterWaiting(digest, isLate));
   }
 
-  async #admitAfterWaiting(digest: string): Promise<Pass> {
+  async #admitAfterWaiting(digest: string, isLate: () => boolean): Promise<Pass> {
     for (;;) {
+      if (isLate()) throw unavailable();
       const account = this.#believed(digest);
       if (account === undefined) {
         if (this.#remembered.isMissing(digest)) throw unauthorized();
@@ -168,11 +171,14 @@ export class Admission {
     return this.#tryDraw(pass) ? undefined : this.#until(pass, () => this.#tryDraw(pass));
   }
 
-  async #until({ account }: Pass, isDone: () => boolean): Promise<void> {
-    do {
-      if (this.#believed(account.digest)) await this.#settlement.unitsFor(account);
-      else await this.#readAgain(account.digest);
-    } while (!isDone());
+  #until({ account }: Pass, isDone: () => boolean): Promise<void> {
+    return within(this.#clock, DATABASE_WAIT_MS, async (isLate) => {
+      do {
+        if (this.#believed(account.digest)) await this.#settlement.unitsFor(account);
+        else await this.#readAgain(account.digest);
+        if (isLate()) throw unavailable();
+      } while (!isDone());
+    });
   }
 
   #tryDraw(pass: Pass): boolean {

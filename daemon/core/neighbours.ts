@@ -61,6 +61,8 @@ export class Neighbours {
   #lookedAtMs = -Infinity;
   #forgotAtMs = -Infinity;
   #asking: Promise<void> | null = null;
+  /** Beside the asking, which nothing may hold up. */
+  #living: Promise<void> | null = null;
   #isDue = false;
   #isClosed = false;
   #failures = 0;
@@ -92,7 +94,7 @@ export class Neighbours {
     const { seq } = await neighbourhood.standing(instanceId, clock.now());
     this.#place = seq;
     this.#caughtUp(asked);
-    await this.#live();
+    await this.#tellAndBury(false);
     this.#askLater();
   }
 
@@ -112,6 +114,7 @@ export class Neighbours {
     this.#cancelAsking?.();
     this.#cancelDistrust?.();
     await this.#asking;
+    await this.#living;
   }
 
   #askLater(): void {
@@ -125,7 +128,9 @@ export class Neighbours {
       this.#isDue = false;
       try {
         await this.#catchUp();
-        await this.#live();
+        this.#living ??= this.#live(this.#failures > 0).finally(() => {
+          this.#living = null;
+        });
         if (this.#failures > 0) this.#options.log.info('changes of other instances are heard of again');
         this.#failures = 0;
       } catch (error) {
@@ -194,14 +199,23 @@ export class Neighbours {
     }
   }
 
-  async #live(): Promise<void> {
+  async #live(wasAway: boolean): Promise<void> {
+    try {
+      await this.#tellAndBury(wasAway);
+    } catch (error) {
+      this.#options.log.warn('whether other instances live cannot be told now', { error });
+    }
+  }
+
+  /** @param wasAway whether the database has only just come back. */
+  async #tellAndBury(wasAway: boolean): Promise<void> {
     const { neighbourhood, admission, clock, log, instanceId } = this.#options;
     const nowMs = clock.monotonic();
     if (nowMs - this.#lookedAtMs < LOOK_EVERY_MS) return;
     await admission.showLife();
     this.#lookedAtMs = nowMs;
     // Others may have been without the database for as long: they are given until the next look to say that they live.
-    if (this.#failures > 0) return;
+    if (wasAway) return;
     const buried = await neighbourhood.buryDead(instanceId, clock.now());
     if (buried > 0)
       log.warn('instances that were silent are taken for dead; what they held counts as used', { buried });

@@ -10,6 +10,7 @@ import type { Registry } from '../core/registry.js';
 import type { Sessions } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { HourlyUsage } from '../core/usage.js';
+import { MANAGEMENT_WAIT_MS, within } from '../core/within.js';
 import type { Locals } from './caller.js';
 import type { AddressOf } from './client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from './cors.js';
@@ -87,8 +88,18 @@ export function manageRoutes(options: ManageOptions): Router {
     readStatus: async () => wireStatus(await options.status()),
     describeApi: () => Promise.resolve(description),
   };
-  serve(router, operations, handlers, options);
+  serve(router, operations, bounded(handlers, options), options);
   return router;
+}
+
+/** None waits for the database for ever. But a migration takes as long as it takes. */
+function bounded(handlers: Handlers<Operations>, { clock }: ManageOptions): Handlers<Operations> {
+  type Run = (...asked: unknown[]) => Promise<unknown>;
+  const all = Object.entries(handlers as Record<string, Run>).map(([name, run]): [string, Run] => [
+    name,
+    name === 'migrateUp' ? run : (...asked) => within(clock, MANAGEMENT_WAIT_MS, () => run(...asked)),
+  ]);
+  return Object.fromEntries(all) as unknown as Handlers<Operations>;
 }
 
 function crossOrigin({ live }: ManageOptions): RequestHandler {

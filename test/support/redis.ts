@@ -134,6 +134,10 @@ export class Relay {
   delayMs = 0;
   /** Takes connections, and passes nothing on. */
   isSilent = false;
+  /** From such a piece of the client's on, what its connection answers is left lying. */
+  swallowsAnswersTo: ((piece: Buffer, connection: Socket) => boolean) | null = null;
+  /** How often it did. */
+  swallowed = 0;
   connections = 0;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -179,13 +183,18 @@ export class Relay {
     this.connections++;
     const target = connect(this.targetPort, '127.0.0.1');
     this.#sockets.add(client);
+    let leadsNowhere = false;
     for (const [from, to] of [
       [client, target],
       [target, client],
     ] as const) {
       from.on('error', () => undefined);
       from.on('data', (piece) => {
-        if (this.isSilent) return;
+        if (this.isSilent || (leadsNowhere && from === target)) return;
+        if (from === client && this.swallowsAnswersTo?.(piece, client)) {
+          leadsNowhere = true;
+          this.swallowed += 1;
+        }
         if (this.delayMs === 0) to.write(piece);
         else setTimeout(() => to.write(piece), this.delayMs);
       });

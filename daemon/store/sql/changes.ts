@@ -1,6 +1,6 @@
 /** What other instances are to hear of: a row for each change, under the number of its record. */
 import type { ChangeKind, CommittedChange } from '../../core/ports.js';
-import type { Connection, Database, Reader } from './database.js';
+import type { Connection, Database } from './database.js';
 import { insert } from './insert.js';
 
 interface ChangeColumns {
@@ -21,8 +21,8 @@ export function insertChange(tx: Connection, change: CommittedChange): Promise<v
   });
 }
 
-export async function changesAfter(on: Reader, seq: number, limit: number): Promise<CommittedChange[]> {
-  const rows = await on.select<ChangeColumns>(
+export async function changesAfter(ask: Database['ask'], seq: number, limit: number): Promise<CommittedChange[]> {
+  const rows = await ask<ChangeColumns>(
     `SELECT seq, kind, project_id, token_id, changed_at FROM changes WHERE seq > $seq ORDER BY seq LIMIT ${limit}`,
     { seq },
   );
@@ -36,5 +36,5 @@ export async function changesAfter(on: Reader, seq: number, limit: number): Prom
 }
 
 export async function forgetChangesBefore(database: Database, timeMs: number): Promise<void> {
-  await database.transact((tx) => tx.execute('DELETE FROM changes WHERE changed_at < $timeMs', { timeMs }));
+  await database.transact((tx) => tx.execute('DELETE FROM changes WHERE changed_at < $timeMs', { timeMs }, 'long'));
 }

@@ -3,16 +3,26 @@ import type { Dialect } from './dialect.js';
 
 export type Bind = Record<string, string | number | boolean | null>;
 
+/**
+ * How long an answer may take. `usual`: what any database that lives does in an instant; after 10 s the connection is given up.
+ * `long`: reports, lists and changes of many rows, which the server itself ends after 30 s.
+ */
+export type Patience = 'usual' | 'long';
+
 /** What can be asked: the database at large, or one transaction. Values go in as binds (`$name`), never as text. */
 export interface Reader {
   readonly dialect: Dialect;
-  select<Row extends object>(sql: string, bind?: Bind): Promise<Row[]>;
+  /** @param patience of a transaction `usual` unless it is said, otherwise `long`. */
+  select<Row extends object>(sql: string, bind?: Bind, patience?: Patience): Promise<Row[]>;
 }
 
 /** One transaction. Nothing is written outside of one. */
 export interface Connection extends Reader {
-  /** @returns how many rows were inserted, updated or deleted. */
-  execute(sql: string, bind?: Bind): Promise<number>;
+  /**
+   * @param patience `usual` unless it is said.
+   * @returns how many rows were inserted, updated or deleted.
+   */
+  execute(sql: string, bind?: Bind, patience?: Patience): Promise<number>;
 }
 
 /**

@@ -26,7 +26,8 @@ export class SqlNeighbourhood implements Neighbourhood {
   }
 
   changesAfter(seq: number, limit: number) {
-    return changesAfter(this.database, seq, limit);
+    // As `standing`: until it is answered nothing that others changed is heard of, so it must not wait on a connection that leads nowhere.
+    return changesAfter((sql, bind) => this.database.ask(sql, bind), seq, limit);
   }
 
   forgetChangesBefore(timeMs: number) {
@@ -96,6 +97,7 @@ async function useUp(tx: Connection, instanceId: string): Promise<void> {
        (SELECT units FROM leases WHERE leases.token_id = tokens.id AND leases.instance_id = $instanceId)
      WHERE id IN (SELECT token_id FROM leases WHERE instance_id = $instanceId)`,
     { instanceId },
+    'long',
   );
-  await tx.execute('DELETE FROM leases WHERE instance_id = $instanceId', { instanceId });
+  await tx.execute('DELETE FROM leases WHERE instance_id = $instanceId', { instanceId }, 'long');
 }

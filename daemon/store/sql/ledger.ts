@@ -54,6 +54,7 @@ export class SqlLedger implements Ledger {
       `SELECT token_id, units FROM ${this.database.dialect.among('leases', 'token_id', '$tokens')}
        WHERE instance_id = $instanceId`,
       { instanceId, tokens: JSON.stringify(tokenIds) },
+      'usual',
     );
     return new Map(rows.map(({ token_id: tokenId, units }) => [tokenId, units]));
   }
@@ -92,6 +93,7 @@ async function instanceOf(on: Pick<Connection, 'select'>, instanceId: string): P
   const [row] = await on.select<{ seq: number; buried_at: number }>(
     'SELECT seq, buried_at FROM instances WHERE id = $instanceId',
     { instanceId },
+    'usual',
   );
   return row ? { seq: row.seq, isBuried: row.buried_at > 0 } : null;
 }

@@ -17,7 +17,11 @@ export function lockedProject(tx: Connection, id: string): Promise<Project | nul
 }
 
 async function oneProject(on: Reader, id: string, lock: string): Promise<Project | null> {
-  const [row] = await on.select<ProjectRow>(`SELECT ${PROJECT_COLUMNS} FROM projects WHERE id = $id ${lock}`, { id });
+  const [row] = await on.select<ProjectRow>(
+    `SELECT ${PROJECT_COLUMNS} FROM projects WHERE id = $id ${lock}`,
+    { id },
+    'usual',
+  );
   return row ? projectOf(row) : null;
 }
 

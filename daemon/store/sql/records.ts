@@ -170,11 +170,11 @@ class SqlChange implements ChangeTransaction {
   }
 
   revokeTokensOf(projectId: string): Promise<number> {
-    return this.tx.execute('UPDATE tokens SET is_active = $off WHERE project_id = $projectId AND is_active = $on', {
-      projectId,
-      on: true,
-      off: false,
-    });
+    return this.tx.execute(
+      'UPDATE tokens SET is_active = $off WHERE project_id = $projectId AND is_active = $on',
+      { projectId, on: true, off: false },
+      'long',
+    );
   }
 
   async record(record: AuditRecord, change?: Change): Promise<number> {

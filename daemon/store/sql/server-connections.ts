@@ -147,7 +147,14 @@ function boundFarewells(connectionManager: unknown, clock: Pick<Clock, 'after'>)
     });
     await Promise.race([disconnect(connection).catch(() => undefined), late]);
     cancel();
-    const { stream } = 'connection' in connection ? connection.connection : connection;
-    stream.destroy();
+    streamOf(connection).destroy();
   };
+}
+
+const streamOf = (connection: Connected): Socket =>
+  ('connection' in connection ? connection.connection : connection).stream;
+
+/** Whoever waits for an answer over a connection is told that none will come. */
+export function giveUp(connection: unknown, why: string): void {
+  streamOf(connection as Connected).destroy(Object.assign(new Error(why), { code: 'ECONNRESET' }));
 }

@@ -1,10 +1,10 @@
 import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { serverAt } from '../../../config/database-url.js';
 import { type Clock, StoreUnavailable } from '../../core/ports.js';
-import type { Bind, Connection, Database } from './database.js';
+import type { Bind, Connection, Database, Patience } from './database.js';
 import { type Dialect, mysql, postgres } from './dialect.js';
 import { explained, isDeadlock } from './failures.js';
-import { poolOf } from './server-connections.js';
+import { giveUp, poolOf } from './server-connections.js';
 import { inTransaction } from './server-transaction.js';
 import { Sockets } from './sockets.js';
 
@@ -17,8 +17,8 @@ const ANSWER_MS = 2_000;
 // So that a connection that is not made in time counts as no answer, and not as a failure to connect.
 const CONNECT_ASIDE_MS = 3_000;
 const LOOK_EVERY_MS = 1_000;
-// The server ends a statement after 30 s: one that took longer waits on a connection that leads nowhere.
-const MOST_LOOKS = { statement: 40, transaction: 120 };
+// In seconds. What takes longer waits on a connection that leads nowhere: the server gives up a lock after 5 s, and a statement after 30 s.
+const PATIENCE: Record<Patience, number> = { usual: 10, long: 40 };
 const MOST_TRIES = 5;
 const LONGEST_PAUSE_MS = 50;
 
@@ -31,6 +31,21 @@ export interface ServerDatabaseOptions {
   clock: Pick<Clock, 'after'>;
   /** PEM, of those that are believed in place of the system's. */
   certificates?: string | null;
+  /** In seconds, in place of those that are shipped. */
+  patience?: Record<Patience, number>;
+}
+
+/** A statement that is waited for, or (without a connection) a connection, or all of a transaction. */
+interface Waiting {
+  connection: unknown;
+  seconds: number;
+  most: number;
+}
+
+/** As much of Sequelize's connection manager as it takes to know which connection a statement goes over. */
+interface Lender {
+  getConnection(options: object): Promise<unknown>;
+  releaseConnection(connection: unknown): void;
 }
 
 /**
@@ -39,6 +54,9 @@ export interface ServerDatabaseOptions {
  * A server that stands still, or a network that swallows everything, leaves connections open and answers nothing. So while anybody
  * waits, a question is put every second that any living server answers at once, over a connection of its own; without an answer
  * in two seconds all connections are given up, whoever waits for one is told so, and the next statements make new ones.
+ *
+ * One connection of many may lead nowhere as well: something in between has forgotten it. So each statement, BEGIN and COMMIT
+ * included, has its time, and then its connection alone is given up.
  */
 export class ServerDatabase implements Database {
   readonly dialect: Dialect;
@@ -47,16 +65,18 @@ export class ServerDatabase implements Database {
   readonly #aside: Sequelize;
   readonly #sockets = new Sockets();
   readonly #clock: Pick<Clock, 'after'>;
-  readonly #waiting = new Set<{ looks: number; most: number }>();
+  readonly #patience: Record<Patience, number>;
+  readonly #waiting = new Set<Waiting>();
   #isLooking = false;
   #isAsking = false;
   statements = 0;
 
-  constructor({ dialect, url, poolSize, clock, certificates = null }: ServerDatabaseOptions) {
+  constructor({ dialect, url, poolSize, clock, certificates = null, patience }: ServerDatabaseOptions) {
     const server = serverAt(url);
     if (server?.driver !== dialect) throw new RangeError(`no URL of ${dialect}`);
     this.dialect = DIALECTS[dialect];
     this.#clock = clock;
+    this.#patience = patience ?? PATIENCE;
     const onStatement = () => {
       this.statements += 1;
     };
@@ -65,12 +85,24 @@ export class ServerDatabase implements Database {
     this.#aside = poolOf(connecting, 1, CONNECT_ASIDE_MS);
   }
 
-  select<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return this.#awaited('statement', explained(selected<Row>(this.sequelize, sql, bind)));
+  select<Row extends object>(sql: string, bind: Bind = {}, patience: Patience = 'long'): Promise<Row[]> {
+    return this.#awaited(explained(this.#select<Row>(sql, bind, patience)));
+  }
+
+  async #select<Row extends object>(sql: string, bind: Bind, patience: Patience): Promise<Row[]> {
+    const lender = this.sequelize.connectionManager as unknown as Lender;
+    const connection = await lender.getConnection({ type: 'SELECT' });
+    try {
+      // All that Sequelize asks of a transaction here is the connection.
+      const lent = { connection } as unknown as Transaction;
+      return await this.#awaited(selected<Row>(this.sequelize, sql, bind, lent), connection, patience);
+    } finally {
+      lender.releaseConnection(connection);
+    }
   }
 
   transact<T>(work: (tx: Connection) => Promise<T>): Promise<T> {
-    return this.#awaited('transaction', explained(this.#transact(work)));
+    return this.#awaited(explained(this.#transact(work)));
   }
 
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -85,7 +117,8 @@ export class ServerDatabase implements Database {
   async #transact<T>(work: (tx: Connection) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return await inTransaction(this.sequelize, (transaction) => work(this.#within(transaction)));
+        const within = (transaction: Transaction) => work(this.#within(transaction));
+        return await inTransaction(this.sequelize, within, (answer, connection) => this.#awaited(answer, connection));
       } catch (error) {
         if (tries === MOST_TRIES || !isDeadlock(error)) throw error;
         await new Promise<void>((resolve) => this.#clock.after(Math.random() * LONGEST_PAUSE_MS, resolve));
@@ -95,16 +128,19 @@ export class ServerDatabase implements Database {
 
   #within(transaction: Transaction): Connection {
     const { sequelize, dialect } = this;
+    const { connection } = transaction as unknown as { connection: unknown };
     return {
       dialect,
-      select: <Row extends object>(sql: string, bind: Bind = {}) =>
-        this.#awaited('statement', selected<Row>(sequelize, sql, bind, transaction)),
-      execute: (sql, bind = {}) => this.#awaited('statement', executed(sequelize, sql, bind, transaction)),
+      select: <Row extends object>(sql: string, bind: Bind = {}, patience: Patience = 'usual') =>
+        this.#awaited(selected<Row>(sequelize, sql, bind, transaction), connection, patience),
+      execute: (sql, bind = {}, patience = 'usual') =>
+        this.#awaited(executed(sequelize, sql, bind, transaction), connection, patience),
     };
   }
 
-  async #awaited<T>(what: keyof typeof MOST_LOOKS, answer: Promise<T>): Promise<T> {
-    const waiting = { looks: 0, most: MOST_LOOKS[what] };
+  /** @param connection that is given up when the answer takes too long; null where something else sees to that. */
+  async #awaited<T>(answer: Promise<T>, connection: unknown = null, patience: Patience = 'usual'): Promise<T> {
+    const waiting = { connection, seconds: 0, most: this.#patience[patience] };
     this.#waiting.add(waiting);
     this.#lookSoon();
     try {
@@ -124,8 +160,12 @@ export class ServerDatabase implements Database {
   }
 
   #look(): void {
-    for (const each of this.#waiting) each.looks += 1;
-    if ([...this.#waiting].some(({ looks, most }) => looks > most)) this.#sockets.abandon('no answer to a statement');
+    for (const each of this.#waiting) {
+      each.seconds += 1;
+      if (each.connection !== null && each.seconds > each.most) {
+        giveUp(each.connection, `the database did not answer within ${each.most} s`);
+      }
+    }
     if (!this.#isAsking) {
       this.#isAsking = true;
       void this.ask('SELECT 1')

@@ -9,9 +9,29 @@ interface Parts {
   forceCleanup(): Promise<void>;
 }
 
+/** Waits for an answer over a connection. */
+type Awaited = (answer: Promise<void>, connection: unknown) => Promise<void>;
+
 /** Sequelize's own, which would write to the console whenever the end of a connection was the end of a transaction. */
 class QuietTransaction extends Transaction {
   #isEnded = false;
+
+  constructor(
+    private readonly on: Sequelize,
+    private readonly awaited: Awaited,
+  ) {
+    super(on, {});
+  }
+
+  /** Called by Sequelize. */
+  begin(): Promise<void> {
+    const shipped = Transaction.prototype as unknown as { begin: (this: Transaction) => Promise<void> };
+    return this.awaited(shipped.begin.call(this), this.#connection);
+  }
+
+  get #connection(): unknown {
+    return (this as unknown as { connection: unknown }).connection;
+  }
 
   get parts(): Parts {
     return this as unknown as Parts;
@@ -33,8 +53,7 @@ class QuietTransaction extends Transaction {
   async #end(how: (queries: QueryInterface) => Promise<void>): Promise<void> {
     this.#isEnded = true;
     try {
-      const { sequelize } = this as unknown as { sequelize: Sequelize };
-      await how(sequelize.getQueryInterface());
+      await this.awaited(how(this.on.getQueryInterface()), this.#connection);
     } catch (error) {
       await this.parts.forceCleanup(); // Which takes back what was not committed.
       throw error;
@@ -43,12 +62,17 @@ class QuietTransaction extends Transaction {
   }
 }
 
-/** Runs `work` in a transaction of its own. An error takes everything back. */
+/**
+ * Runs `work` in a transaction of its own. An error takes everything back.
+ *
+ * @param awaited waits for the answers to BEGIN, COMMIT and ROLLBACK.
+ */
 export async function inTransaction<T>(
   sequelize: Sequelize,
   work: (transaction: Transaction) => Promise<T>,
+  awaited: Awaited = (answer) => answer,
 ): Promise<T> {
-  const transaction = new QuietTransaction(sequelize, {});
+  const transaction = new QuietTransaction(sequelize, awaited);
   await transaction.parts.prepareEnvironment(false);
   let result: T;
   try {

@@ -41,7 +41,11 @@ export function tokenByDigest(on: Reader, digest: string): Promise<TokenRow | nu
 }
 
 async function oneToken(on: Reader, condition: string, value: string): Promise<TokenRow | null> {
-  const [row] = await on.select<TokenRowColumns>(`SELECT ${ROW_COLUMNS} FROM tokens t WHERE ${condition}`, { value });
+  const [row] = await on.select<TokenRowColumns>(
+    `SELECT ${ROW_COLUMNS} FROM tokens t WHERE ${condition}`,
+    { value },
+    'usual',
+  );
   return row ? rowOf(row) : null;
 }
 
@@ -60,6 +64,7 @@ export class SqlTokenLookup implements TokenLookup {
          (SELECT seq FROM change_seq WHERE id = 1) AS change_seq
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
       { digest },
+      'usual',
     );
     if (!row) return null;
     const { token, projectIsActive } = rowOf(row);
