@@ -206,6 +206,7 @@ describe('a request on /v1', () => {
         status: 200,
         code: null,
         outcome: 'ok',
+        isForwarded: true,
         cache: 'miss',
         bytesIn: 0,
         streamed: false,

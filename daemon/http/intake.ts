@@ -7,7 +7,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/ports.js';
 import { type Holder, Hoard } from './hoard.js';
-import { onEachRead, type ParsedSocket, PAUSED, type Parser } from './parser.js';
+import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser } from './parser.js';
 import { Slices } from './slices.js';
 
 export type Serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
@@ -151,6 +151,8 @@ class Arriving implements Holder {
   #isReading = true;
   #isGoingOn = false;
   #isHeard = false;
+  /** False from the beginning of a head to its end, and before the first one. */
+  #isHeadWhole = false;
 
   constructor(
     private readonly intake: Intake,
@@ -158,13 +160,17 @@ class Arriving implements Holder {
     private readonly parser: Parser,
   ) {
     const begin = parser.onIncoming;
+    onEachHead(parser, () => {
+      this.#isHeadWhole = false;
+    });
     parser.onIncoming = (req, keepAlive) => {
+      this.#isHeadWhole = true;
       if (this.#waiting === 0) this.#read = this.#texts = 0; // It is served at once.
       const verdict = begin.call(parser, req, keepAlive);
       return verdict === 0 && this.#waiting >= MOST_WAITING ? PAUSED : verdict;
     };
     onEachRead(socket, parser, (bytes) => {
-      const isInHead = this.#isParsing && !parser.headersCompleted();
+      const isInHead = this.#isParsing && !this.#isHeadWhole;
       if (!isInHead && this.bytes === 0 && this.#waiting === 0) return;
       this.isInHead = isInHead;
       if (this.#rest === null) this.#read += bytes; // Else it is counted as that.
@@ -268,7 +274,7 @@ class Arriving implements Holder {
   /** @param bytes of a rest, of which the parser may have left something again. */
   #parsed(bytes: number): void {
     this.#read += bytes - (this.#rest?.length ?? 0);
-    this.isInHead = this.#isParsing && !this.parser.headersCompleted();
+    this.isInHead = this.#isParsing && !this.#isHeadWhole;
   }
 
   get #restBytes(): number {

@@ -15,14 +15,12 @@ type Hook = (this: Parser, result: number | Error) => void;
 export interface Parser {
   /** Called with each head that is whole. What it returns goes to the parser: 0, unless it is to stop. */
   onIncoming: (this: Parser, req: IncomingMessage, keepAlive: boolean) => number;
-  /** False from the beginning of a head to its end, and before the first one. */
-  headersCompleted(): boolean;
   resume(): void;
   /** The fields of an unfinished head, names and values in turn, beyond the first of them. */
   readonly _headers: readonly string[];
   /** Whether it reads the connection by itself. Otherwise it is fed with the `data` of the socket. */
   readonly _consumed: boolean;
-  readonly constructor: { readonly kOnExecute: number };
+  readonly constructor: { readonly kOnExecute: number; readonly kOnMessageBegin: number };
   [hook: number]: Hook;
 }
 
@@ -32,6 +30,11 @@ export type ParsedSocket = Socket & {
   /** Node reads nothing more of it until its client has taken what was answered. */
   _paused?: boolean;
 };
+
+/** Calls `begun` at the first byte of each head. Node has no hook there itself. */
+export function onEachHead(parser: Parser, begun: () => void): void {
+  parser[parser.constructor.kOnMessageBegin] = begun;
+}
 
 /** Calls `arrived` behind each read, with the number of bytes; 0 where parsing them failed or was stopped. */
 export function onEachRead(socket: ParsedSocket, parser: Parser, arrived: (bytes: number) => void): void {
