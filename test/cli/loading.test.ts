@@ -62,7 +62,8 @@ describe('what a command loads', () => {
       const { packages, files } = await loadedBy(args);
       expect(packages).to.deep.equal(['commander']);
       const ofDaemon = files.filter((file) => file.startsWith('daemon/'));
-      expect(ofDaemon).to.have.members(['daemon/api/client.js', 'daemon/api/event-stream.js']);
+      const client = ['client', 'csv', 'event-stream', 'older'].map((name) => `daemon/api/${name}.js`);
+      expect(ofDaemon).to.have.members(client);
     });
   }
 
