@@ -174,7 +174,7 @@ describe('llmp doctor', () => {
       const before = state();
       const { exitCode, of } = await diagnosed();
       expect(of('database')).to.match(/SQLite 3\.\d+.*in use by nobody/);
-      expect(of('schema')).to.match(/^ok: 0005\S*, nothing pending/);
+      expect(of('schema')).to.match(/^ok: 0006\S*, nothing pending/);
       expect(of('encryption key')).to.contain('opens the upstream keys of 1 projects');
       expect(of('disk') + of('audit')).to.match(/GB free.*\n?.*GB free/s);
       expect(exitCode).to.equal(0);
@@ -198,7 +198,7 @@ describe('llmp doctor', () => {
       const before = state().filter(([name]) => !String(name).endsWith('-shm')); // All readers share it.
       const { of, exitCode } = await diagnosed();
       expect(of('database')).to.contain('in use by nobody');
-      expect(of('schema')).to.match(/^ok: 0005/);
+      expect(of('schema')).to.match(/^ok: 0006/);
       expect(exitCode).to.equal(0);
       expect(state().filter(([name]) => !String(name).endsWith('-shm'))).to.deep.equal(before);
     });

@@ -48,9 +48,9 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
       () =>
         get({ Authorization: [], 'X-Api-Key': stage.secret, Cookie: stage.secret }, `/v1/models?key=${stage.secret}`),
     ],
-    'a query': [200, () => get({}, `/v1/models?api_key=${canary('client')}&token=${mintSecret()}`)],
+    'a query': [401, () => get({}, `/v1/models?api_key=${canary('client')}&token=${mintSecret()}`)],
     'a query that is refused': [401, () => head(`GET /v1/models?token=${mintSecret()}`, mintSecret())],
-    'a path': [200, () => get({}, `/v1/files/${mintSecret()}`)],
+    'a path': [401, () => get({}, `/v1/files/${mintSecret()}`)],
     'a path that is refused': [400, () => get({}, `/v1/../${mintSecret()}`)],
     'the address of somebody else': [400, () => get({}, `http://user:${canary('client')}@evil/v1/models`)],
     'a request id': [200, () => get({ 'X-Request-ID': mintSecret() })],
@@ -126,7 +126,7 @@ describe('I: secrets that a client of /v1 sends are nowhere afterwards', () => {
     expect(ended).to.have.all.keys(
       ...['requestId', 'timeMs', 'projectId', 'tokenId', 'obfuscated', 'clientIp', 'method', 'path', 'status', 'code'],
       ...['outcome', 'cache', 'durationMs', 'upstreamMs', 'firstByteMs', 'bytesIn', 'bytesOut', 'streamed'],
-      ...['upstreamRequestId', 'model', 'usage', 'requestBody', 'responseBody'],
+      ...['upstreamRequestId', 'model', 'usage', 'requestBody', 'responseBody', 'isForwarded'],
     );
     expect([ended.requestBody, ended.responseBody]).to.deep.equal([null, null]);
   });
