@@ -43,15 +43,15 @@ describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
 
   it('leaps to the last, and back to the first', async () => {
     await terminal.press('G');
-    await terminal.shows(cursorOn(await first('sort=-expires_at')));
+    await terminal.shows(cursorOn(await first('sort=-live')));
     await terminal.shows(/100,000 of 100,000/);
     await terminal.press('k', 'C-u', 'C-u');
     await terminal.press('g');
-    await terminal.shows(cursorOn(await first('sort=expires_at')));
+    await terminal.shows(cursorOn(await first('sort=live')));
   });
 
   it('goes on, page by page, without a gap', async () => {
-    const rows = await stage.manage<WireToken[]>('GET', '/manage/tokens?limit=1000&sort=expires_at');
+    const rows = await stage.manage<WireToken[]>('GET', '/manage/tokens?limit=1000&sort=live');
     for (let page = 0; page < 12; page++) await terminal.press('C-d');
     // A page is what is seen of the list, but for two rows.
     const index = 12 * (ROWS - 7 - 2);
@@ -69,7 +69,7 @@ describe(`llmp tui, in front of ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     await terminal.press('G');
     await terminal.shows(cursorOn(await first('sort=-created_at')));
     for (const key of ['s', 's', 's', 's']) await terminal.press(key);
-    await terminal.shows(cursorOn(await first('sort=expires_at')));
+    await terminal.shows(cursorOn(await first('sort=live')));
   });
 
   it('filters, and counts what it lets through', async () => {
