@@ -14,9 +14,12 @@ export class HeldBodies {
 
   /** @param onGivenUp called when the memory is needed for others: the client took too long. */
   open(onGivenUp: () => void): HeldBody {
-    const body = new HeldBody(this, onGivenUp);
+    return new HeldBody(this, onGivenUp);
+  }
+
+  /** From its first byte on a body can be given up: one that holds nothing would make no room. */
+  began(body: HeldBody): void {
     this.#unfinished.add(body);
-    return body;
   }
 
   /** The oldest body that is not whole makes room first: a client that means well has sent its body long ago. */
@@ -53,6 +56,7 @@ export class HeldBody extends Member {
    */
   takes(bytes: number): boolean {
     if (this.#isReleased || !this.all.makeRoom(bytes, this)) return false;
+    if (this.#bytes === 0) this.all.began(this);
     this.#bytes += bytes;
     this.all.bytes += bytes;
     return true;
