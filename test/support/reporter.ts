@@ -1,17 +1,25 @@
 /**
- * Says what Spec says, and writes the files of what failed, a line each, to FAILED_FILES if that is set: for whoever runs
- * them once more. What failed in no file of tests, such as the scan for leaks, is `-`.
+ * Mocha's Spec reporter, which also notes what failed. When FAILED_TESTS names a file, each failure appends one line to it:
+ * the test's file, a tab, its title, a colon and the first line of its error. `-` stands for the file of a failure that
+ * belongs to no test file, such as the scan for leaked secrets. `.ci/run` runs these files again and lists the failures.
  */
 import Mocha from 'mocha';
 import { appendFileSync } from 'node:fs';
 
+/** The first line of an error, cut at 300 characters. */
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return (text.trim().split('\n')[0] ?? '').slice(0, 300);
+}
+
 export default class Reporter extends Mocha.reporters.Spec {
   constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {
     super(runner, options);
-    const path = process.env.FAILED_FILES;
+    const path = process.env.FAILED_TESTS;
     if (path === undefined) return;
-    runner.on(Mocha.Runner.constants.EVENT_TEST_FAIL, (test: Mocha.Test | Mocha.Hook) => {
-      appendFileSync(path, `${test.file ?? test.ctx?.currentTest?.file ?? '-'}\n`);
+    runner.on(Mocha.Runner.constants.EVENT_TEST_FAIL, (test: Mocha.Test | Mocha.Hook, error: unknown) => {
+      const file = test.file ?? test.ctx?.currentTest?.file ?? '-';
+      appendFileSync(path, `${file}\t${test.fullTitle().replace(/\s+/g, ' ')}: ${firstLine(error)}\n`);
     });
   }
 }
