@@ -139,7 +139,7 @@ const forwarding = {
     'ERROR_SHAPE',
     oneOf('auto', 'plain', 'openai'),
     'auto',
-    "The form of the daemon's own errors under /v1: plain is the form of /manage, openai the one that OpenAI's SDKs read. With auto a request with a header X-Stainless-* or OpenAI-*, or whose User-Agent names openai, gets openai, and any other gets plain.",
+    "The form of the daemon's own errors under /v1: plain is the form of /manage, openai the one that OpenAI's SDKs read. With auto a request gets openai if it has a header X-Stainless-* or OpenAI-*, or if its User-Agent names openai, ai-sdk or Go-http-client, as those of the ai package and of go-openai do. Any other request gets plain.",
     'isReloadable',
   ),
 };

@@ -75,12 +75,18 @@ export function dialectFor(shape: Settings['errorShape'], rawHeaders: readonly s
   return isOfOpenAi(rawHeaders) ? 'openai' : 'plain';
 }
 
-/** OpenAI's SDKs, and those made with the same generator, send `X-Stainless-*`; others name OpenAI in a header field or as their user agent. */
+/**
+ * The user agents of clients that read OpenAI's error format: those that name it, the `ai` package (`ai-sdk/provider-utils/…`), and
+ * Go's own HTTP client, which is all that go-openai says of itself.
+ */
+const OPENAI_USER_AGENT = /openai|\bai-sdk\/|^Go-http-client\//i;
+
+/** OpenAI's SDKs, and those made with the same generator, send `X-Stainless-*`; others send a header field of OpenAI's or are known by their user agent. */
 function isOfOpenAi(rawHeaders: readonly string[]): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] ?? '').toLowerCase();
     if (name.startsWith('x-stainless-') || name.startsWith('openai-')) return true;
-    if (name === 'user-agent' && /openai/i.test(rawHeaders[i + 1] ?? '')) return true;
+    if (name === 'user-agent' && OPENAI_USER_AGENT.test(rawHeaders[i + 1] ?? '')) return true;
   }
   return false;
 }

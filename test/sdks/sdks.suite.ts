@@ -22,8 +22,6 @@ interface Sdk {
   classes: Record<number, string> | string;
   /** It goes by the status alone, and repeats what has no use. */
   ignoresShouldRetry?: boolean;
-  /** Nothing in its requests names OpenAI, so that it needs `ERROR_SHAPE=openai`. */
-  isUnknown?: boolean;
   /** It reads events in a form that we do not write yet, and sees a broken connection. */
   missesLastEvent?: boolean;
 }
@@ -54,7 +52,6 @@ const SDKS: readonly Sdk[] = [
     kinds: WITHOUT_LISTS,
     classes: 'APICallError',
     ignoresShouldRetry: true,
-    isUnknown: true,
   },
   { title: 'openai 3 (Python)', environment: pythonNew, sdk: 'openai', kinds: ALL, classes: PYTHON },
   { title: 'openai 1 (Python)', environment: pythonOld, sdk: 'openai', kinds: ALL, classes: PYTHON },
@@ -80,7 +77,6 @@ const SDKS: readonly Sdk[] = [
     sdk: 'go-openai',
     kinds: WITHOUT_FILES,
     classes: '*openai.APIError',
-    isUnknown: true,
   },
 ];
 
@@ -123,8 +119,8 @@ class Performance {
   atDaemon = new Map<string, number>();
   atProvider = new Map<string, number>();
 
-  async play({ sdk, kinds, isUnknown }: Sdk, program: Program): Promise<void> {
-    const env = { MAX_REQUEST_SIZE: '100KB', ...(isUnknown && { ERROR_SHAPE: 'openai' }) };
+  async play({ sdk, kinds }: Sdk, program: Program): Promise<void> {
+    const env = { MAX_REQUEST_SIZE: '100KB' };
     const scene = await Scene.open(env);
     const itself = await startProvider();
     try {
