@@ -408,6 +408,19 @@ describe('the Admin UI in a browser', function () {
   });
 
   describe('at every width, light and dark', () => {
+    it('every word that can be chosen is to be read whole (finding A19)', async () => {
+      await daemon.createProject({ name: 'web' });
+      await open();
+      await logIn();
+      for (const to of ['tokens', 'usage', 'audit', 'tokens/new', 'cache']) {
+        await page.goto(base() + to);
+        for (const width of [320, 768, 1280]) {
+          await page.setViewportSize({ width, height: 800 });
+          expect(await page.evaluate<string[]>(`(${TOO_NARROW})()`), `${to}, ${width} px`).to.deep.equal([]);
+        }
+      }
+    });
+
     for (const colorScheme of ['light', 'dark'] as const) {
       for (const width of [320, 768, 1280]) {
         it(`${width} px, ${colorScheme}: nothing sticks out, and axe finds nothing wrong`, async () => {
@@ -450,6 +463,16 @@ describe('the Admin UI in a browser', function () {
     }
   });
 });
+
+/** In the page: the choices that are narrower than the longest of their words. Names of projects may be of any length. */
+const TOO_NARROW = `() => [...document.querySelectorAll('select:not([name=project_id])')].filter((select) => {
+  const free = select.cloneNode(true);
+  free.style = 'position: absolute; width: max-content';
+  select.after(free);
+  const needed = free.offsetWidth;
+  free.remove();
+  return select.offsetWidth < needed;
+}).map(({ name }) => name)`;
 
 /** Nothing needs to be scrolled sideways, and axe finds nothing that is serious. */
 async function expectFine(page: Page, what: string): Promise<void> {

@@ -42,10 +42,10 @@ export const PERIODS: Choices = [
 ];
 
 export const USAGE_SORTS: Choices = [
-  ['requests', 'most requests first'],
-  ['errors', 'most errors first'],
-  ['prompt_tokens', 'most prompt tokens first'],
-  ['completion_tokens', 'most completion tokens first'],
+  ['requests', 'most requests'],
+  ['errors', 'most errors'],
+  ['prompt_tokens', 'most prompt tokens'],
+  ['completion_tokens', 'most completion tokens'],
   ['day', 'newest first'],
 ];
 
