@@ -75,6 +75,22 @@ describe('forwarding', () => {
         await based.close();
       }
     });
+
+    for (const [path, target] of [
+      ['/v1', '/v1/models'],
+      ['/v1/', '/v1/models'],
+      ['/openai/v1', '/openai/v1/models'],
+    ] as const) {
+      it(`has /v1 once where UPSTREAM_BASE_URL is that of an SDK and ends with ${path} (finding A14)`, async () => {
+        const based = await Scene.open({}, `${scene.provider.url}${path}`);
+        try {
+          await based.get();
+          expect(scene.provider.received[0]!.url).to.equal(target);
+        } finally {
+          await based.close();
+        }
+      });
+    }
   });
 
   describe('the method', () => {

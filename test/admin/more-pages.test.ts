@@ -3,7 +3,9 @@ import { expect } from 'chai';
 import { csvCell } from '../../daemon/api/csv.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { TestClock } from '../support/clock.js';
 import { auditOf } from '../support/management.js';
+import { startProvider } from '../support/provider.js';
 import { Visitor } from './visitor.js';
 
 describe('the pages of the Admin UI', () => {
@@ -205,10 +207,7 @@ describe('the pages of the Admin UI', () => {
     await own.stop();
   });
 
-  it('lead from the figures of the overview to what they count, and draw them with a scale (finding A19)', async () => {
-    const { token } = await daemon.createToken(project.id);
-    for (let i = 0; i < 3; i++) await daemon.call(token); // Nobody is upstream.
-    daemon.daemon.afterwards.settle();
+  it('lead from the figures of the overview to what they count (finding A19)', async () => {
     const { html } = await visitor.get();
     const links = [...html.matchAll(/<dd><a href="\/admin\/([^"]*)"/g)].map(([, to = '']) =>
       to.replaceAll('&amp;', '&'),
@@ -216,8 +215,31 @@ describe('the pages of the Admin UI', () => {
     expect(links).to.have.length(4);
     for (const to of links) expect((await visitor.get(to)).status, to).to.equal(200);
     expect(links[0]).to.equal('tokens?state=active');
-    // Three of four is three quarters of the height.
-    expect(html.match(/<span>4<\/span><span>2<\/span><span>0<\/span>/g)).to.have.length(2);
-    expect(html.match(/y="24" width="[\d.]+" height="72"/g)).to.have.length(2);
+  });
+
+  it('draw requests and errors by scales that are written beside them (finding A19)', async () => {
+    const provider = await startProvider();
+    // In the middle of an hour: what is used there is one bar.
+    const clock = new TestClock({ standsStill: false, startMs: Date.UTC(2026, 10, 23, 12, 30) });
+    const used = await startDaemon({ upstream: provider.url, clock });
+    const { id } = await used.createProject();
+    const { token } = await used.createToken(id);
+    for (let i = 0; i < 6; i++) await (await used.call(token)).text();
+    await provider.stop();
+    for (let i = 0; i < 3; i++) await (await used.call(token)).text();
+    used.daemon.afterwards.settle();
+    const there = new Visitor(used.managementUrl);
+    await there.logIn(MANAGEMENT_TOKEN);
+    const { html } = await there.get();
+    const charts = [...html.matchAll(/<figure[^]*?<\/figure>/g)].map(([chart]) => ({
+      scale: [...chart.matchAll(/<span>(\d+)<\/span>/g)].map(([, number]) => number),
+      heights: [...chart.matchAll(/<rect[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
+    }));
+    // Of 96: nine tenths, and three quarters.
+    expect(charts).to.deep.equal([
+      { scale: ['10', '5', '0'], heights: [86.4] },
+      { scale: ['4', '2', '0'], heights: [72] },
+    ]);
+    await used.stop();
   });
 });

@@ -257,6 +257,16 @@ describe('contexts', () => {
     });
   }
 
+  it('are chosen by the cursor though the list comes between two keys: c G, the list, enter (finding A11)', () => {
+    const operator = watching();
+    operator.daemon.contexts = ['here', 'second', 'third'].map(named);
+    operator.isHeld = true;
+    operator.press('c', 'G');
+    operator.isHeld = false;
+    operator.hears().press('enter');
+    expect(operator.did('connect')?.context).to.equal('third');
+  });
+
   it('are closed at once, and what was pressed before that is forgotten (finding A11)', () => {
     const operator = watching();
     operator.daemon.contexts = ['here', 'second'].map(named);
