@@ -1,4 +1,6 @@
 /** What the description must have so that other people's generators make working clients of it. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { operations as declared } from '../daemon/api/operations.js';
 import type { WireProject, WireToken } from '../daemon/api/contract.js';
@@ -254,6 +256,13 @@ describe('the description, for generators of clients', () => {
       }
     }
   }
+
+  it('is named by the README and the manual (finding H12)', () => {
+    const root = join(import.meta.dirname, '../..');
+    for (const name of ['README.md', 'man/llmp-daemon.8']) {
+      expect(readFileSync(join(root, name), 'utf8').replaceAll('\\', ''), name).to.include('GET /manage/openapi.json');
+    }
+  });
 
   it('has an example for each body that is sent (finding H12)', () => {
     for (const { described } of operations) {

@@ -1,5 +1,6 @@
 /** What bodies that do not end may hold of the memory, and what the response cache remembers of them. */
 import { hash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Flights, Follower } from '../daemon/core/flights.js';
 import { TestClock } from './support/clock.js';
@@ -8,6 +9,7 @@ import { chunk, type Fields, head, LAST_CHUNK, type RawClient } from './support/
 import { Scene } from './support/scene.js';
 
 const MIB = 1024 * 1024;
+const SOON_MS = 30_000;
 const digestOf = (body: string | Buffer) => hash('sha256', body, 'hex');
 
 describe('request bodies that are held in memory', function () {
@@ -45,12 +47,14 @@ describe('request bodies that are held in memory', function () {
     }
   }
 
-  /** Whether it was answered 408, or lost its connection: behind a refusal of this kind nothing is read. */
-  const isRefused = (client: RawClient) =>
-    client.answer().then(
+  /** Whether it is answered 408, or loses its connection: behind a refusal of this kind nothing is read. */
+  const isRefused = (client: RawClient) => {
+    const refused = client.answer().then(
       ({ status }) => status === 408,
       () => true,
     );
+    return Promise.race([refused, sleep(SOON_MS, false, { ref: false })]);
+  };
 
   it('take 16 MiB at most where the cache is asked by them: the oldest that is not whole is given up (finding B5)', async () => {
     const part = 'x'.repeat(MIB - 64 * 1024);

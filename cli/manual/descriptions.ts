@@ -21,7 +21,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   daemon: {
     description: [
       'Runs the proxy until it is told to end, and logs to standard output, a line each (`LOG_FORMAT`). Settings come from the environment, from the file of `--env-file`, or from systemd credentials, in this order.',
-      'It listens on `LISTEN_ADDR`. `/v1` is for clients, `/manage` for the operator; `/live` and `/ready` say whether it runs, and whether it can serve.',
+      'It listens on `LISTEN_ADDR`. `/v1` is for clients, `/manage` for the operator; `/live` and `/ready` say whether it runs, and whether it can serve. `GET /manage/openapi.json` describes the management API as OpenAPI 3.1.',
     ],
     sections: [
       [

@@ -108,6 +108,28 @@ describe('several tokens or projects at once', () => {
     });
   });
 
+  it('are counted on a terminal as soon as they take noticeably long (finding A12)', async () => {
+    const slow = await startStandIn();
+    let asked = 0;
+    slow.answer = (_req, res) => {
+      const answer = () => {
+        answerJson(res, 200, { id: NONE, name: null, is_active: false, state: 'revoked' });
+      };
+      asked += 1;
+      // Longer than nothing is said of a batch.
+      if (asked === 1) setTimeout(answer, 350);
+      else answer();
+    };
+    const ids = Array.from({ length: 9 }, (_, i) => `3fa91c2e-0000-4000-8000-0000000000${10 + i}`);
+    const env = { LLMP_SERVER: slow.url, MANAGEMENT_TOKEN, LC_ALL: 'C.UTF-8' };
+    const { exitCode, err } = await llmp(['token', 'revoke', '--yes', ...ids], { env, terminal: 80 });
+    await slow.stop();
+    expect(exitCode).to.equal(0);
+    // The line is erased before anything else is said.
+    expect(err).to.match(/\r[^\r]*: 9 of 9\x1b\[K\r\x1b\[KRevoked /); // eslint-disable-line no-control-regex -- erases a line
+    expect(err).to.match(/Revoked 9 of 9 tokens\.\n$/);
+  });
+
   it('asks the daemon for eight at a time', async () => {
     const waiting: (() => void)[] = [];
     let most = 0;

@@ -41,6 +41,13 @@ describe('llmp migrate', () => {
       expect(err).to.equal('');
     });
 
+    it('up --dry-run names what is pending and applies none of it (finding A12)', async () => {
+      const { exitCode, err } = await llmp('migrate up --dry-run', { env });
+      expect(err).to.match(/^Would apply 0001.*\. Nothing was changed\.\n$/);
+      expect(exitCode).to.equal(0);
+      expect((await llmp('migrate status --exit-code', { env })).exitCode, 'it is still pending').to.equal(9);
+    });
+
     it('up applies what is pending and names it', async () => {
       const { exitCode, err } = await llmp('migrate up', { env });
       expect(exitCode).to.equal(0);

@@ -206,7 +206,7 @@ describe('M: a process', function () {
     expect(sumOf(series, 'llmp_upstream_failures_total')).to.equal(0);
   });
 
-  it('M08 whose heap is almost full refuses who comes, is not ready, ends who has requests waiting, finishes what it has begun, and serves again when there is room (finding B1) (finding B2)', async () => {
+  it('M08 whose heap is almost full refuses who comes, is not ready, ends who has requests waiting, finishes what it has begun, and serves again when there is room (finding B1) (finding B2) (finding B4)', async () => {
     await start({
       atSignal: FILLS_HEAP,
       nodeOptions: [`--max-old-space-size=${HEAP_MB}`, '--expose-gc'],

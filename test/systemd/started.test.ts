@@ -85,7 +85,17 @@ class StartedUnit {
     const child = spawn(program, args, { env, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] });
     child.stderr.on('data', (data) => (this.#stderr += String(data)));
     this.#process = child;
-    return { exit: new Promise((resolve) => child.once('exit', resolve)) };
+    return { exit: new Promise((resolve) => child.once('close', resolve)) };
+  }
+
+  /** Starts it, and waits until it is up. @throws with what it said when it ends before. */
+  async startUp(systemd: NotifySocket): Promise<{ exit: Promise<number | null> }> {
+    const { exit } = this.start();
+    const tooSoon = exit.then((code) => {
+      throw new Error(`it ended with ${code} before it was up: ${this.#stderr}`);
+    });
+    await Promise.race([systemd.hears('READY', '1'), tooSoon]);
+    return { exit };
   }
 
   /**
@@ -134,8 +144,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
       'management-token': `${MANAGEMENT_TOKEN}\n`,
     }));
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\n');
-    const { exit } = started.start();
-    await systemd.hears('READY', '1');
+    const { exit } = await started.startUp(systemd);
 
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\nREQUEST_TIMEOUT=5\n');
     const before = systemd.told.length;
@@ -179,8 +188,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
   it('reloads where the database and its keys are credentials as well (finding F1)', async () => {
     const started = (unit = new StartedUnit('llmp.service', systemd.path, { 'management-token': MANAGEMENT_TOKEN }));
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\n');
-    started.start();
-    await systemd.hears('READY', '1');
+    await started.startUp(systemd);
     // DATABASE_URL and ENCRYPTION_KEY are required with it.
     writeFileSync(started.envFile, 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\nDB_DRIVER=postgres\n');
     expect(started.reload()).to.equal(true);
@@ -192,8 +200,7 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
       'llmp.env': 'LISTEN_ADDR=127.0.0.1:0\nSHUTDOWN_DELAY=0\n',
       'management-token': MANAGEMENT_TOKEN,
     }));
-    started.start();
-    await systemd.hears('READY', '1');
+    await started.startUp(systemd);
     expect(started.lines('Environment')).to.include('HOME=/var/lib/llmp');
     expect(started.lines('SyslogIdentifier')).to.deep.equal(['llmp']);
   });
@@ -202,17 +209,20 @@ describe(`a unit that is started${WITHOUT_NOTIFY}`, function () {
     if (WITHOUT_REDIS) this.skip();
     const redis = await TestRedis.start();
     try {
-      const started = (unit = new StartedUnit('llmp-dispatcher.service', systemd.path, {}));
+      // It asks nothing of this back end while there is no event.
+      const started = (unit = new StartedUnit('llmp-dispatcher.service', systemd.path, {
+        'dispatcher-api-key': 'what-the-back-end-wants',
+      }));
+      const backend = 'DISPATCHER_SERVICE=helicone\nDISPATCHER_ENDPOINT=http://127.0.0.1:9\n';
       writeFileSync(
         started.envFile,
-        `REDIS_ADDR=${redis.address}\nDISPATCHER_LISTEN_ADDR=127.0.0.1:0\nMANAGEMENT_TOKEN=${MANAGEMENT_TOKEN}\n`,
+        `REDIS_ADDR=${redis.address}\nDISPATCHER_LISTEN_ADDR=127.0.0.1:0\nMANAGEMENT_TOKEN=${MANAGEMENT_TOKEN}\n${backend}`,
       );
-      const { exit } = started.start();
-      await systemd.hears('READY', '1');
+      const { exit } = await started.startUp(systemd);
       await systemd.hears('STATUS', /^ready; 0 events in hand$/);
       await systemd.hears('WATCHDOG', '1');
       const before = systemd.told.length;
-      expect(started.reload()).to.equal(true);
+      expect(started.reload(), 'without its API key, which is required').to.equal(true);
       await systemd.hears('READY', '1', before);
       started.terminate();
       await systemd.hears('STOPPING', '1');
