@@ -8,11 +8,11 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../core/ports.js';
 import { type Holder, Hoard } from './hoard.js';
 import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser } from './parser.js';
-import { Slices } from './slices.js';
+import { type Class, Slices } from './slices.js';
 
 export type Serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 
-/** When a request begins that is the only one of its connection: at once; before or behind those that wait for their turn. */
+/** When a request begins that is alone on its connection: at once, or in its turn with those of other connections. */
 export type Urgency = 'direct' | 'urgent' | 'usual';
 
 export interface IntakeOptions {
@@ -69,23 +69,26 @@ export class Intake {
   }
 
   /**
-   * One request at a time for each connection: each waits until those before it are answered. The first one begins at once if it is a
-   * `direct` one; all others take their turn with those of other connections.
+   * One request at a time for each connection: each waits until those before it are answered. One that is alone begins at once if it is
+   * `direct`. All others take their turn with those of other connections.
    */
   inTurn(serve: Serve, urgencyOf: (req: IncomingMessage) => Urgency): Serve {
-    const serveSoon: Serve = (req, res, expectsContinue) => {
-      const begin = () => {
+    const serveSoon = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean, when: Class) => {
+      this.slices.add(() => {
         // Unless it was refused meanwhile: its rest could not be read.
         if (isOpen(req.socket) && !res.headersSent) serve(req, res, expectsContinue);
-      };
-      if (urgencyOf(req) === 'urgent') this.slices.addUrgent(begin);
-      else this.slices.add(begin);
+      }, when);
     };
     return (req, res, expectsContinue) => {
       if (res.socket) {
         if (!isOpen(res.socket)) return;
-        if (urgencyOf(req) === 'direct') serve(req, res, expectsContinue);
-        else serveSoon(req, res, expectsContinue);
+        const urgency = urgencyOf(req);
+        if (urgency === 'direct') {
+          this.slices.othersAreServed();
+          serve(req, res, expectsContinue);
+        } else {
+          serveSoon(req, res, expectsContinue, urgency);
+        }
         return;
       }
       const arriving = this.#connections.get(req.socket);
@@ -93,7 +96,7 @@ export class Intake {
       // Node gives a response its connection when the one before has gone out. What is done later is behind the end of that.
       res.once('socket', () => {
         arriving?.leave();
-        serveSoon(req, res, expectsContinue);
+        serveSoon(req, res, expectsContinue, 'late');
       });
     };
   }
@@ -247,7 +250,7 @@ class Arriving implements Holder {
     this.intake.slices.add(() => {
       this.#isGoingOn = false;
       this.#goOn();
-    });
+    }, 'late');
   }
 
   /** Parses what was left, up to the next stop, and reads on. */

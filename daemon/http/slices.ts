@@ -1,46 +1,67 @@
+import { performance } from 'node:perf_hooks';
 import type { Clock } from '../core/ports.js';
 
+/**
+ * When work is done: `urgent` is little work that those who watch over this instance wait for; `usual` comes after it; `late` is what a
+ * client sent before it had the answer to what it sent before, and comes when nobody else needs the processor.
+ */
+export type Class = 'urgent' | 'usual' | 'late';
+
+/** How long the work of one turn of the event loop may take. */
 const SLICE_MS = 4;
+const LATE_SLICE_MS = 1;
+/** After a slice of late work the loop is left to others for so many times as long, and longer while they keep it busy. */
+const RESTS = 3;
+const BUSY = 0.5;
+const LONGEST_REST_MS = 50;
+/** Others count as being served for so long. Without others nothing rests. */
+const OTHERS_FOR_MS = 50;
 // libuv accepts one connection in each turn of the event loop: while many come, most turns are to be short.
 const MOST_PASSED_OVER = 10;
+
+type Task = () => void;
 
 /**
  * Work that can wait, done in the order it came and a few milliseconds at a time, so that the event loop reads what others send in between.
  * A client that has sent a thousand requests at once would otherwise be served a thousand times before anybody else.
  */
 export class Slices {
-  readonly #urgent: (() => void)[] = [];
-  #tasks: (() => void)[] = [];
-  #next = 0;
+  readonly #queues: Record<Class, Queue> = { urgent: new Queue(), usual: new Queue(), late: new Queue() };
   #isScheduled = false;
   #isHurried = false;
   #passedOver = 0;
+  #isResting = false;
+  #othersAtMs = -Infinity;
 
   constructor(private readonly clock: Clock) {}
 
-  add(task: () => void): void {
-    this.#tasks.push(task);
+  add(task: Task, when: Class): void {
+    this.#queues[when].add(task);
+    if (when !== 'late') this.othersAreServed();
     this.#schedule();
   }
 
-  /** Before all others: for what is little work, and waited for by those who watch over this instance. */
-  addUrgent(task: () => void): void {
-    this.#urgent.push(task);
-    this.#schedule();
+  /** A request that waits for nothing is served now. */
+  othersAreServed(): void {
+    this.#othersAtMs = this.clock.monotonic();
   }
 
-  /** Others wait for this turn of the event loop to end: the next slice may be passed over. */
+  /** A connection was made. Others wait for this turn of the event loop to end: the next slice may be passed over. */
   hurry(): void {
     this.#isHurried = true;
   }
 
   #schedule(): void {
-    if (this.#isScheduled) return;
+    const { urgent, usual, late } = this.#queues;
+    if (this.#isScheduled || urgent.length + usual.length + (this.#isResting ? 0 : late.length) === 0) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      if (this.#isPassedOver()) this.#schedule();
-      else this.#work();
+      try {
+        if (!this.#isPassedOver()) this.#work();
+      } finally {
+        this.#schedule();
+      }
     });
   }
 
@@ -52,23 +73,57 @@ export class Slices {
   }
 
   #work(): void {
-    const until = this.clock.monotonic() + SLICE_MS;
-    // Not what is added meanwhile: that comes in its turn.
-    let left = this.#urgent.length + this.#tasks.length;
-    try {
-      while (left > 0) {
-        left -= 1;
-        this.#take()?.();
-        if (this.clock.monotonic() >= until) break;
-      }
-    } finally {
-      this.#tasks = this.#tasks.slice(this.#next);
-      this.#next = 0;
-      if (this.#urgent.length + this.#tasks.length > 0) this.#schedule();
-    }
+    const { urgent, usual, late } = this.#queues;
+    const begunAtMs = this.clock.monotonic();
+    const isOver = () => this.clock.monotonic() >= begunAtMs + SLICE_MS;
+    urgent.work(isOver);
+    if (!isOver()) usual.work(isOver);
+    if (isOver() || this.#isResting || late.length === 0) return;
+    const lateAtMs = this.clock.monotonic();
+    const load = performance.eventLoopUtilization();
+    late.work(() => this.clock.monotonic() >= lateAtMs + LATE_SLICE_MS);
+    const tookMs = this.clock.monotonic() - lateAtMs;
+    // What the tasks have begun goes on after them: it is seen as a busy loop.
+    if (late.length > 0 && lateAtMs < this.#othersAtMs + OTHERS_FOR_MS)
+      this.#rest(RESTS * tookMs, load, LONGEST_REST_MS);
   }
 
-  #take(): (() => void) | undefined {
-    return this.#urgent.shift() ?? this.#tasks[this.#next++];
+  #rest(forMs: number, load: ReturnType<typeof performance.eventLoopUtilization>, mostMs: number): void {
+    this.#isResting = true;
+    this.clock.after(forMs, () => {
+      this.#isResting = false;
+      const leftMs = mostMs - forMs;
+      if (leftMs > 0 && performance.eventLoopUtilization(load).utilization > BUSY) this.#rest(forMs, load, leftMs);
+      else this.#schedule();
+    });
+  }
+}
+
+class Queue {
+  #tasks: Task[] = [];
+
+  get length(): number {
+    return this.#tasks.length;
+  }
+
+  add(task: Task): void {
+    this.#tasks.push(task);
+  }
+
+  /** Does what is there, until it is over. What is added meanwhile comes the next time. */
+  work(isOver: () => boolean): void {
+    const tasks = this.#tasks;
+    this.#tasks = [];
+    let done = 0;
+    try {
+      for (const task of tasks) {
+        done += 1;
+        task();
+        if (isOver()) break;
+      }
+    } finally {
+      // As a rule nothing is left, or nothing was added.
+      if (done < tasks.length) this.#tasks = tasks.slice(done).concat(this.#tasks);
+    }
   }
 }

@@ -27,6 +27,8 @@ export class Served {
     readonly provider: Provider,
     readonly process: DaemonProcess,
     readonly url: string,
+    /** Where management is: at `url`, unless `MANAGEMENT_LISTEN_ADDR` says otherwise. */
+    readonly managementUrl: string,
     readonly dir: string,
   ) {}
 
@@ -48,7 +50,12 @@ export class Served {
       await provider.stop();
       throw error;
     });
-    const served = new Served(provider, launched, url, dir);
+    const { management } = JSON.parse(
+      launched.logged.find((line) => line.includes('"message":"listening"')) ?? '{}',
+    ) as {
+      management?: string;
+    };
+    const served = new Served(provider, launched, url, management === undefined ? url : `http://${management}`, dir);
     await served.#issue();
     return served;
   }
@@ -62,7 +69,7 @@ export class Served {
 
   get management(): ManagementClient {
     const options = { managementToken: MANAGEMENT_TOKEN, frontEnd: 'cli', timeoutMs: 10_000, fetch } as const;
-    return new ManagementClient({ server: this.url, ...options });
+    return new ManagementClient({ server: this.managementUrl, ...options });
   }
 
   get pid(): number {
