@@ -50,11 +50,13 @@ const UNITS = [
 ] as const;
 const SECOND = { name: 's', ms: 1000 } as const;
 
-/** `in 12m`, `3h ago`, or `never` for null. */
+/** `in 12m`, `3h ago`, `now`, or `never` for null. */
 export function relativeTime(timestamp: string | null, { now }: Pick<Look, 'now'>): string {
   if (timestamp === null) return 'never';
   const distance = Date.parse(timestamp) - now;
   if (Number.isNaN(distance)) return timestamp;
+  // A clock may be a little ahead of the other: what just happened is not to come.
+  if (Math.abs(distance) < SECOND.ms) return 'now';
   const { name, ms } = UNITS.find(({ fromMs }) => Math.abs(distance) >= fromMs) ?? SECOND;
   const amount = `${Math.round(Math.abs(distance) / ms)}${name}`;
   return distance > 0 ? `in ${amount}` : `${amount} ago`;
