@@ -5,7 +5,8 @@ import type { TestAnswer } from './support/daemon.js';
 import { auditOf, bodyOf, changesOf, lastAuditOf, problemOf, write } from './support/management.js';
 import { eventually } from './support/eventually.js';
 import { head } from './support/raw.js';
-import { freePort, TestRedis, WITHOUT_REDIS } from './support/redis.js';
+import { freePort } from './support/ports.js';
+import { TestRedis, WITHOUT_REDIS } from './support/redis.js';
 import { Scene } from './support/scene.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';

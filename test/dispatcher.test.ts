@@ -9,7 +9,8 @@ import { type DispatcherProcess, launchDispatcher } from './support/dispatcher-p
 import { DEAD, idsOf, publish, STREAM } from './support/events.js';
 import { eventually } from './support/eventually.js';
 import { Receiver } from './support/receiver.js';
-import { freePort, TestRedis, WITHOUT_REDIS } from './support/redis.js';
+import { freePort } from './support/ports.js';
+import { TestRedis, WITHOUT_REDIS } from './support/redis.js';
 
 const GROUP = 'llmp-dispatchers';
 const SOMEWHERE = { REDIS_ADDR: '127.0.0.1:1' };

@@ -1,10 +1,9 @@
 /** What the daemon is compared with, as far as it is on the machine. */
-import { createServer } from 'node:net';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { temporaryFolder } from '../support/daemon.js';
+import { freePort } from '../support/ports.js';
 import type { Target } from './load.js';
 import { installed } from './machine.js';
 import type { Program, Service } from './processes.js';
@@ -129,22 +128,3 @@ const ours = (script: string, ...args: string[]): Omit<Program, 'cores'> => ({
   command: process.execPath,
   args: [join(import.meta.dirname, `${script}.js`), ...args],
 });
-
-const LOWEST_PORT = 20_000;
-const PORTS = 10_000; // Below those the kernel gives to whoever asks for any.
-
-/** For programs that cannot be told to take any. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = LOWEST_PORT + Math.floor(Math.random() * PORTS);
-    const server = createServer();
-    try {
-      await once(server.listen(port, '127.0.0.1'), 'listening');
-      return port;
-    } catch {
-      // Taken: another one.
-    } finally {
-      server.close();
-    }
-  }
-}

@@ -1,6 +1,6 @@
 /** A Redis of the run's own, that keeps nothing on disk. */
 import { temporaryFolder } from '../support/daemon.js';
-import { freePort } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
 import { installed } from './machine.js';
 import type { Service } from './processes.js';
 import type { Bench } from './run.js';

@@ -12,7 +12,8 @@ import { selfSigned } from '../support/certificates.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, WITHOUT } from '../support/database-servers.js';
 import { spawnDaemon } from '../support/process.js';
-import { freePort, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
+import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { type Captured, llmp } from './captured.js';
 import { answerJson, type StandIn, startStandIn } from './stand-in.js';
 

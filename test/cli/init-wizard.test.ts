@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
-import { freePort } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
 import { Terminal, WITHOUT_TMUX } from '../support/tmux.js';
 import { type StandIn, startStandIn } from './stand-in.js';
 

@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { readEnvFile } from '../../config/sources.js';
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
-import { freePort } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
 import { spawnDaemon } from '../support/process.js';
 import { type Captured, llmp } from './captured.js';
 import { type StandIn, startStandIn } from './stand-in.js';

@@ -9,7 +9,8 @@ import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
 import { ask, head } from '../support/raw.js';
-import { freePort, Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
+import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { Scene } from '../support/scene.js';
 
 /** Every request asks Redis; none is refused. */

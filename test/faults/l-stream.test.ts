@@ -5,7 +5,8 @@ import { type TestDispatcher, type TestDispatcherOptions, dispatch } from '../su
 import { DEAD, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
 import { Receiver } from '../support/receiver.js';
-import { freePort, Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
+import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 
 const GROUP = 'llmp-dispatchers';
 

@@ -9,7 +9,7 @@ import { ended, start } from '../cli/processes.js';
 import { answerJson, refuse, type StandIn, startStandIn } from '../cli/stand-in.js';
 import { Authority, type Certificate, selfSigned } from '../support/certificates.js';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
-import { freePort } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
 
 const DAY_MS = 86_400_000;
 const ID = '3fa91c2e-1111-4111-8111-111111111111';

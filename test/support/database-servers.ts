@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
 import { eventually } from './eventually.js';
 import type { Certificate } from './certificates.js';
-import { freePort } from './redis.js';
+import { freePort } from './ports.js';
 import { standStill } from './standstill.js';
 
 export type ServerKind = 'postgres' | 'mysql';

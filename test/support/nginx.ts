@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
-import { freePort } from './redis.js';
+import { freePort } from './ports.js';
 
 /** Says why tests of nginx are skipped here; where everything must be there they fail instead. */
 export const WITHOUT_NGINX =

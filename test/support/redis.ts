@@ -8,6 +8,7 @@ import { RedisConnection } from '../../daemon/store/redis/connection.js';
 import type { TestClock } from './clock.js';
 import { recordingLog, temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
+import { freePort } from './ports.js';
 import { standStill } from './standstill.js';
 
 /** Says why tests of Redis are skipped here; where everything must be there they fail instead. */
@@ -204,13 +205,4 @@ export class Relay {
       });
     }
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

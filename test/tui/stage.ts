@@ -5,7 +5,7 @@ import type { WireAuditRecord, WireProject, WireToken, WireTokenCreated } from '
 import { MAIN } from '../cli/processes.js';
 import { MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
 import { type DaemonProcess, launchDaemon } from '../support/process.js';
-import { freePort } from '../support/redis.js';
+import { freePort } from '../support/ports.js';
 import { Terminal, type TerminalOptions } from '../support/tmux.js';
 
 export interface Watching extends TerminalOptions {

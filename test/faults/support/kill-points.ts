@@ -10,7 +10,8 @@ import { DEAD, STREAM } from '../../support/events.js';
 import { eventually } from '../../support/eventually.js';
 import { seededRandom } from '../../support/model.js';
 import { Receiver } from '../../support/receiver.js';
-import { freePort, TestRedis } from '../../support/redis.js';
+import { freePort } from '../../support/ports.js';
+import { TestRedis } from '../../support/redis.js';
 
 const PUBLISHER = join(import.meta.dirname, '../../support/publisher.js');
 const GROUP = 'llmp-dispatchers';
