@@ -135,7 +135,13 @@ export class Output {
 
   async #redraw(text: string, failure: Failure | null, look: Look): Promise<void> {
     const { rowsOf } = await import('./table.js');
-    const drawn = text + (failure ? `${this.#linesOf(failure).join('\n')}\n` : '');
+    const drawn =
+      text +
+      (failure
+        ? `${this.#linesOf(failure)
+            .map((line) => this.#shown(line))
+            .join('\n')}\n`
+        : '');
     const up = this.#drawn === '' ? '' : `\x1b[${await rowsOf(this.#drawn, look)}A\x1b[J`;
     this.#drawn = drawn;
     await this.#writeAll(up + drawn);
@@ -222,8 +228,7 @@ export class Output {
   }
 
   #linesOf({ message, explanation: { why, advice } }: Failure): string[] {
-    const lines = [`llmp: ${message}`, ...[why, advice].filter((line) => line).map((line) => `  ${line}`)];
-    return lines.map((line) => this.#shown(line));
+    return [`llmp: ${message}`, ...[why, advice].filter((line) => line).map((line) => `  ${line}`)];
   }
 
   /** Shows on a terminal that `work` is still under way once that takes noticeably long. */

@@ -85,6 +85,10 @@ describe('the command line, as operators use it', function () {
     expect(err)
       .to.include('Undo: npx llmp token revoke')
       .and.not.to.match(/(?<!npx )llmp token/);
+    const failed = await run('token get none', { program: 'npx llmp' });
+    expect(failed.err)
+      .to.match(/see: npx llmp token list/)
+      .and.not.to.include('npx npx');
   });
 
   it('says in words how a daemon is (finding A12)', async () => {
