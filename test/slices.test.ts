@@ -4,7 +4,7 @@ import { type Class, Slices } from '../daemon/http/slices.js';
 import { TestClock } from './support/clock.js';
 
 const TURNS = 5;
-const LONGEST_REST_MS = 50;
+const LONGEST_REST_MS = 500;
 
 describe('Work that can wait', () => {
   let clock: TestClock;
@@ -31,18 +31,18 @@ describe('Work that can wait', () => {
   }
 
   it('is done by its class, and in the order it came', async () => {
-    add('late', ['pipelined 1', 'pipelined 2']);
+    add('late', ['pipelined 1', 'pipelined 2'], 0.1);
     add('usual', ['list', 'page']);
     add('urgent', ['probe']);
-    await turns(1);
-    expect(done).to.deep.equal(['probe', 'list', 'page', 'pipelined 1']);
+    await turns(8);
+    expect(done).to.deep.equal(['probe', 'list', 'page', 'pipelined 1', 'pipelined 2']);
   });
 
-  it('leaves the event loop to others after some milliseconds', async () => {
+  it('leaves the event loop to others after a millisecond', async () => {
     add('usual', ['1', '2', '3', '4', '5']);
     await turns(1);
-    expect(done).to.deep.equal(['1', '2', '3', '4']);
-    await turns(1);
+    expect(done).to.deep.equal(['1']);
+    await turns();
     expect(done).to.have.length(5);
   });
 
@@ -51,7 +51,7 @@ describe('Work that can wait', () => {
     add('late', ['1', '2', '3'], 2);
     await turns();
     expect(done, 'a slice').to.deep.equal(['1']);
-    clock.advance(5);
+    clock.advance(90);
     await turns();
     expect(done, 'in the rest').to.deep.equal(['1']);
     clock.advance(LONGEST_REST_MS);

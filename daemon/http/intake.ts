@@ -26,7 +26,7 @@ export interface IntakeOptions {
 
 // When as many wait, nothing more is parsed or read, so that memory stays bounded. Not from the first on: that a client
 // has left is noticed by reading.
-const MOST_WAITING = 16;
+const MOST_WAITING = 4;
 // Not at each one that leaves: to stop and go on costs something.
 const GO_ON_AT = MOST_WAITING / 2;
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -70,7 +70,7 @@ export class Intake {
 
   /**
    * One request at a time for each connection: each waits until those before it are answered. One that is alone begins at once if it is
-   * `direct`. All others take their turn with those of other connections.
+   * `direct`. All others take their turn with those of other connections, and those of a client that does not wait for its answers come last.
    */
   inTurn(serve: Serve, urgencyOf: (req: IncomingMessage) => Urgency): Serve {
     const serveSoon = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean, when: Class) => {
@@ -80,10 +80,13 @@ export class Intake {
       }, when);
     };
     return (req, res, expectsContinue) => {
+      const arriving = this.#connections.get(req.socket);
       if (res.socket) {
         if (!isOpen(res.socket)) return;
         const urgency = urgencyOf(req);
-        if (urgency === 'direct') {
+        if (arriving?.hasPipelined) {
+          serveSoon(req, res, expectsContinue, 'late');
+        } else if (urgency === 'direct') {
           this.slices.othersAreServed();
           serve(req, res, expectsContinue);
         } else {
@@ -91,7 +94,6 @@ export class Intake {
         }
         return;
       }
-      const arriving = this.#connections.get(req.socket);
       arriving?.enter(req);
       // Node gives a response its connection when the one before has gone out. What is done later is behind the end of that.
       res.once('socket', () => {
@@ -144,6 +146,8 @@ class Arriving implements Holder {
   bytes = 0;
   /** In the middle of a head. */
   isInHead = false;
+  /** Whether a request ever came before those before it were answered. */
+  hasPipelined = false;
   #waiting = 0;
   /** Bytes of what waits, and of the head that is not whole. Never less than there are. */
   #read = 0;
@@ -197,6 +201,7 @@ class Arriving implements Holder {
   }
 
   enter(req: IncomingMessage): void {
+    this.hasPipelined = true;
     this.#waiting += 1;
     this.#texts += req.rawHeaders.length;
     if (this.#waiting >= MOST_WAITING && this.#isReading) this.#stopReading();
@@ -268,8 +273,11 @@ class Arriving implements Holder {
     this.#readOn();
     if (rest !== null) {
       parser.resume();
-      socket.emit('data', rest);
-      this.#parsed(rest.length);
+      // To the parser a piece without a byte is the end of the connection.
+      if (rest.length > 0) {
+        socket.emit('data', rest);
+        this.#parsed(rest.length);
+      }
     }
     this.#count();
   }

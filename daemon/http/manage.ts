@@ -1,6 +1,7 @@
 import { type RequestHandler, Router } from 'express';
 import { type MigrationReport, wireMigrations } from '../api/migrations.js';
 import { type Operations, operations } from '../api/operations.js';
+import { AtOnce } from '../core/at-once.js';
 import type { WrongAttempts } from '../core/attempts.js';
 import type { AuditBook } from '../core/audit-book.js';
 import type { CacheUpkeep } from '../core/cache-upkeep.js';
@@ -92,13 +93,21 @@ export function manageRoutes(options: ManageOptions): Router {
   return router;
 }
 
-/** None waits for the database for ever. But a migration takes as long as it takes. */
+/** Lists and reports that are made at once: a page may hold a megabyte of rows. */
+const LISTS_AT_ONCE = 8;
+
+/** None waits for the database for ever, and few lists are made at once. But a migration takes as long as it takes. */
 function bounded(handlers: Handlers<Operations>, { clock }: ManageOptions): Handlers<Operations> {
   type Run = (...asked: unknown[]) => Promise<unknown>;
-  const all = Object.entries(handlers as Record<string, Run>).map(([name, run]): [string, Run] => [
-    name,
-    name === 'migrateUp' ? run : (...asked) => within(clock, MANAGEMENT_WAIT_MS, () => run(...asked)),
-  ]);
+  const lists = new AtOnce(LISTS_AT_ONCE);
+  const isList = (name: string) => name === 'readUsage' || 'list' in operations[name as keyof Operations];
+  const all = Object.entries(handlers as Record<string, Run>).map(([name, run]): [string, Run] => {
+    if (name === 'migrateUp') return [name, run];
+    if (!isList(name)) return [name, (...asked) => within(clock, MANAGEMENT_WAIT_MS, () => run(...asked))];
+    const inTurn: Run = (...asked) =>
+      within(clock, MANAGEMENT_WAIT_MS, (isLate) => lists.run(() => (isLate() ? Promise.resolve() : run(...asked))));
+    return [name, inTurn];
+  });
   return Object.fromEntries(all) as unknown as Handlers<Operations>;
 }
 

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks';
 import type { Clock } from '../core/ports.js';
 
 /**
@@ -8,12 +7,11 @@ import type { Clock } from '../core/ports.js';
 export type Class = 'urgent' | 'usual' | 'late';
 
 /** How long the work of one turn of the event loop may take. */
-const SLICE_MS = 4;
-const LATE_SLICE_MS = 1;
-/** After a slice of late work the loop is left to others for so many times as long, and longer while they keep it busy. */
-const RESTS = 3;
-const BUSY = 0.5;
-const LONGEST_REST_MS = 50;
+const SLICE_MS = 1;
+const LATE_SLICE_MS = 0.5;
+/** While others are served, late work rests for so many times as long as it took: it gets a fiftieth of the processor. */
+const RESTS = 50;
+const LONGEST_REST_MS = 500;
 /** Others count as being served for so long. Without others nothing rests. */
 const OTHERS_FOR_MS = 50;
 // libuv accepts one connection in each turn of the event loop: while many come, most turns are to be short.
@@ -22,7 +20,7 @@ const MOST_PASSED_OVER = 10;
 type Task = () => void;
 
 /**
- * Work that can wait, done in the order it came and a few milliseconds at a time, so that the event loop reads what others send in between.
+ * Work that can wait, done in the order it came and a millisecond at a time, so that the event loop reads what others send in between.
  * A client that has sent a thousand requests at once would otherwise be served a thousand times before anybody else.
  */
 export class Slices {
@@ -80,21 +78,17 @@ export class Slices {
     if (!isOver()) usual.work(isOver);
     if (isOver() || this.#isResting || late.length === 0) return;
     const lateAtMs = this.clock.monotonic();
-    const load = performance.eventLoopUtilization();
     late.work(() => this.clock.monotonic() >= lateAtMs + LATE_SLICE_MS);
     const tookMs = this.clock.monotonic() - lateAtMs;
-    // What the tasks have begun goes on after them: it is seen as a busy loop.
     if (late.length > 0 && lateAtMs < this.#othersAtMs + OTHERS_FOR_MS)
-      this.#rest(RESTS * tookMs, load, LONGEST_REST_MS);
+      this.#rest(Math.min(RESTS * tookMs, LONGEST_REST_MS));
   }
 
-  #rest(forMs: number, load: ReturnType<typeof performance.eventLoopUtilization>, mostMs: number): void {
+  #rest(forMs: number): void {
     this.#isResting = true;
     this.clock.after(forMs, () => {
       this.#isResting = false;
-      const leftMs = mostMs - forMs;
-      if (leftMs > 0 && performance.eventLoopUtilization(load).utilization > BUSY) this.#rest(forMs, load, leftMs);
-      else this.#schedule();
+      this.#schedule();
     });
   }
 }
