@@ -2,8 +2,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -30,6 +33,19 @@ func must[T any](value T, err error) T {
 func to[T any](value T) *T { return &value }
 
 var nextPage = regexp.MustCompile(`^<([^>]+)>; rel="next"$`)
+
+// The next event of a stream of server-sent events.
+func nextEvent(stream io.Reader) llmp.Event {
+	var event llmp.Event
+	for lines := bufio.NewScanner(stream); lines.Scan(); {
+		if data, isData := strings.CutPrefix(lines.Text(), "data: "); isData {
+			must(data, json.Unmarshal([]byte(data), &event))
+			return event
+		}
+	}
+	check(false, "the stream ended")
+	return event
+}
 
 func main() {
 	ctx := context.Background()
@@ -89,7 +105,12 @@ func main() {
 
 	shown := must(client.ReadTokenWithResponse(ctx, id, nil))
 	check(shown.JSON200 != nil && string(shown.JSON200.State) == "active", "not shown", string(shown.Body))
+	events := must(client.StreamEvents(ctx, &llmp.StreamEventsParams{TokenId: &id}))
+	defer events.Body.Close()
 	check(must(client.RevokeTokenWithResponse(ctx, id, nil)).JSON200 != nil, "not revoked")
+	event := nextEvent(events.Body)
+	change, isChange := must(event.ValueByDiscriminator()).(llmp.ChangeEvent)
+	check(isChange && change.Kind == "token.revoked" && *change.TokenId == id, "another event", change)
 	revoked := must(client.ReadTokenWithResponse(ctx, id, nil))
 	check(revoked.JSON200 != nil && string(revoked.JSON200.State) == "revoked", "not revoked", string(revoked.Body))
 	active := must(client.UpdateTokenWithResponse(ctx, id, nil, llmp.TokenPatch{IsActive: true}))
@@ -97,6 +118,8 @@ func main() {
 
 	usage := must(client.ReadUsageWithResponse(ctx, &llmp.ReadUsageParams{By: to("project"), Since: at(-1), Until: at(1)}))
 	check(usage.JSON200 != nil, "no usage", string(usage.Body))
+	var lines []llmp.UsageLine = *usage.JSON200
+	check(len(lines) == 0, "usage before there was a request", lines)
 	audit := must(client.ListAuditWithResponse(ctx, &llmp.ListAuditParams{
 		Action: to(llmp.ListAuditParamsAction("token.revoke")), TokenId: &id, Since: at(-1), Until: at(1),
 	}))
