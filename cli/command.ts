@@ -19,8 +19,6 @@ export interface Option<T> {
   meaning: string;
   /** None: a flag, or text taken as it is. */
   kind?: Kind<T>;
-  /** Given several times, it has all of the values: `--state a --state b` is `--state a,b`. Its value is a text. */
-  isList?: boolean;
   completes?: Completes | undefined;
 }
 
@@ -43,14 +41,18 @@ export const value = <T>(flags: string, kind: Kind<T>, meaning: string): Option<
   kind,
 });
 
-/** Some of these, separated by commas or given one by one; with ! in front all but that. */
+/** Some of these, separated by commas or given one by one; or all but some, with `!` in front of the first. */
 export function valuesOf(flags: string, all: readonly string[], meaning: string): Option<string> {
   const kind: Kind<string> = {
-    accepts: `one or more of ${all.join(', ')}, separated by commas; ! in front of one excludes it`,
+    accepts: `one or more of ${all.join(', ')}, separated by commas; with ! in front of the first, all but these`,
     values: all,
-    parse: (given) => (given.split(',').every((each) => all.includes(each.replace(/^!/, ''))) ? given : undefined),
+    isList: true,
+    parse(given) {
+      const named = given.replace(/^!/, '').split(',');
+      return named.every((each) => all.includes(each)) ? given : undefined;
+    },
   };
-  return { flags, meaning, kind, isList: true };
+  return value(flags, kind, meaning);
 }
 
 export interface Argument {

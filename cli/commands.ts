@@ -66,11 +66,19 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   __complete: { summary: 'say what may come next', load: completing, isHidden: true },
 };
 
+const ALWAYS: readonly Command[] = [daemonCommand, dispatcherCommand, demoCommand, statusCommand, ...aboutCommands];
+
+/** What may stand right behind `llmp`. */
+export const COMMAND_WORDS: readonly string[] = [
+  ...ALWAYS.flatMap(({ path: [word] }) => word ?? []),
+  ...Object.entries(GROUPS).flatMap(([words, { isHidden }]) => (words.includes(' ') || isHidden ? [] : [words])),
+];
+
 /** The commands that `argv` can possibly name. */
 export async function commandsFor(argv: readonly string[]): Promise<readonly Command[]> {
   const named = Object.entries(GROUPS).filter(([words]) => words.split(' ').every((word) => argv.includes(word)));
   const loaded = await Promise.all(named.map(([, group]) => group.load()));
-  return [daemonCommand, dispatcherCommand, demoCommand, statusCommand, ...aboutCommands, ...new Set(loaded.flat())];
+  return [...ALWAYS, ...new Set(loaded.flat())];
 }
 
 /** Every path a command goes by: what is under `manage` works without that word as well. */

@@ -108,7 +108,8 @@ async function clientFor({ given }: Line, shell: Shell): Promise<ManagementClien
   // A warning would not be seen.
   if (serverOf(destination.server).isClearText) throw new Error('in clear text');
   delete destination.context?.tokenCommand;
-  const output = new Output(silent, { format: 'table', quiet: true, verbose: false, color: false, secrets: [] });
+  const said = { format: 'table', quiet: true, verbose: false, color: false, secrets: [], commands: [] } as const;
+  const output = new Output(silent, said);
   const input = new Input(silent, false);
   return connect({ shell: silent, globals, input, output, destination: () => destination });
 }

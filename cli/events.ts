@@ -10,6 +10,7 @@ import { shortId } from './views.js';
 const statuses: Kind<string> = {
   accepts: 'statuses or classes of them, separated by commas, such as 429 or 4xx,5xx',
   parse: (given) => (/^[1-5](?:xx|\d\d)(?:,[1-5](?:xx|\d\d)){0,19}$/.test(given) ? given : undefined),
+  isList: true,
 };
 
 const KINDS: readonly [WireEvent['kind'], ...WireEvent['kind'][]] = [
@@ -32,10 +33,7 @@ const tail = command({
   options: {
     projectId: text('--project-id <ID>', 'of this project, by its name or id', 'project'),
     tokenId: text('--token-id <ID>', 'of this token', 'token'),
-    status: {
-      ...value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
-      isList: true,
-    },
+    status: value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
     kind: value('--kind <KIND>', oneOf(...KINDS), `one of ${KINDS.join(', ')}`),
     follow: flag('-f, --follow', 'go on with what comes, which it does anyway'),
   },

@@ -12,6 +12,8 @@ export interface OutputOptions {
   color: boolean;
   /** Never shown in a message, wherever it comes from. */
   secrets: readonly (string | undefined)[];
+  /** The first words of all commands. Messages name commands as `llmp WORD …`. */
+  commands: readonly string[];
 }
 
 const PROGRESS_AFTER_MS = 300;
@@ -135,13 +137,8 @@ export class Output {
 
   async #redraw(text: string, failure: Failure | null, look: Look): Promise<void> {
     const { rowsOf } = await import('./table.js');
-    const drawn =
-      text +
-      (failure
-        ? `${this.#linesOf(failure)
-            .map((line) => this.#shown(line))
-            .join('\n')}\n`
-        : '');
+    const lines = failure ? this.#linesOf(failure) : [];
+    const drawn = text + lines.map((line) => `${this.#shown(line)}\n`).join('');
     const up = this.#drawn === '' ? '' : `\x1b[${await rowsOf(this.#drawn, look)}A\x1b[J`;
     this.#drawn = drawn;
     await this.#writeAll(up + drawn);
@@ -280,8 +277,10 @@ export class Output {
     this.#shell.stderr.write(`${this.#shown(line)}\n`);
   }
 
+  /** Once for each line: a command that is named as the program was called must not be named so again. */
   #shown(line: string): string {
-    return withoutSecrets(callable(visible(line), this.#shell.program), this.#options.secrets);
+    const { secrets, commands } = this.#options;
+    return withoutSecrets(callable(visible(line), this.#shell.program, commands), secrets);
   }
 
   #write(data: string): void {
@@ -310,8 +309,11 @@ export class Output {
 }
 
 /** A message whose commands can be typed as they stand, however the program was called: `llmp token …` becomes `npx llmp token …`. */
-const callable = (line: string, program: string) =>
-  program === 'llmp' ? line : line.replace(/(?<![\w/.-])llmp (?=[a-z])/g, () => `${program} `);
+function callable(line: string, program: string, commands: readonly string[]): string {
+  if (program === 'llmp') return line;
+  const named = new RegExp(`(?<![\\w/.-])llmp (?=(?:${commands.join('|')})(?![\\w-]))`, 'g');
+  return line.replace(named, () => `${program} `);
+}
 
 /** Whether glyphs are to be avoided: asked for, or the locale names another character set. */
 export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {

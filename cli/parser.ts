@@ -128,13 +128,20 @@ function declareOptions(node: Node, options: Options): void {
     const declared = new NodeOption(option.flags);
     const { kind } = option;
     if (kind) {
-      declared.argParser((text, before) => {
-        const value = parsed(declared.long ?? option.flags, kind, text);
-        return option.isList && typeof before === 'string' ? `${before},${String(value)}` : value;
+      let given: string | undefined;
+      declared.argParser((text) => {
+        given = kind.isList && given !== undefined ? listOf(given, text) : text;
+        return parsed(declared.long ?? option.flags, kind, given);
       });
     }
     node.addOption(declared);
   }
+}
+
+/** `a` and `b` are `a,b`; `!a` and `!b` are `!a,b`, all but both. The two together mean nothing: what they make no kind accepts. */
+function listOf(before: string, text: string): string {
+  if (!before.startsWith('!')) return `${before},${text}`;
+  return text.startsWith('!') ? `${before},${text.slice(1)}` : `${text},${before}`;
 }
 
 function parsed(name: string, kind: NonNullable<Option<unknown>['kind']>, text: string): unknown {

@@ -1,5 +1,6 @@
 /** From a command line to an exit code. */
 import type { Invocation } from './command.js';
+import { COMMAND_WORDS } from './commands.js';
 import { destinationOf, serverWithoutContext } from './destination.js';
 import { EXIT, Failure, failureOf } from './failure.js';
 import { type Format, formatIn, formatOf } from './globals.js';
@@ -29,6 +30,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
       verbose: globals.verbose ?? false,
       color: globals.color ?? true,
       secrets: [globals.managementToken, env.MANAGEMENT_TOKEN],
+      commands: COMMAND_WORDS,
     });
   let output = outputAs('table');
   try {

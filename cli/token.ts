@@ -24,7 +24,7 @@ const list = command({
   examples: [
     ['token list --active-only --sort expires_at', 'what can be used now, the next to expire first'],
     ['token list --sort -last_used_at --watch', 'the same list every two seconds, the last used first'],
-    ['token list --state active --state exhausted', 'tokens in one of two states'],
+    ['token list --state active --state rate_limited', 'tokens in one of two states'],
     ['token list --expires-within 2h -o csv', 'what expires in the next two hours, for a spreadsheet'],
   ],
   options: {

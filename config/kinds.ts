@@ -9,7 +9,7 @@ export interface Kind<T> {
   parse(text: string): T | undefined;
   /** All that there is to choose from, where that is few words. */
   values?: readonly string[];
-  /** Several of `values` are taken, separated by commas. */
+  /** Several values are taken, separated by commas. An option of the command line may give them one by one. */
   isList?: boolean;
   /** What is secret in a text that is not secret as a whole, in every form in which it may turn up. */
   secretsIn?(text: string): string[];

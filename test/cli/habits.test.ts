@@ -1,6 +1,11 @@
 /** What an operator expects of a command line by habit. */
 import { expect } from 'chai';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { GROUPS } from '../../cli/commands.js';
 import { csvCell } from '../../cli/escape.js';
+import { parse } from '../../cli/parser.js';
+import type { Shell } from '../../cli/shell.js';
 import { describeSettings } from '../../config/settings.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
@@ -31,7 +36,32 @@ describe('the command line, as operators use it', function () {
     }
     const { out } = await run('token list -o id --state !revoked');
     expect(out).to.include(active.id).and.not.to.include(revoked.id);
-    expect((await run('token list --state dead')).exitCode).to.equal(2);
+    for (const given of ['--state !revoked,active', '--state !revoked --state !active']) {
+      const { out: others } = await run(`token list -o id ${given}`);
+      expect(others, given).not.to.include(active.id).and.not.to.include(revoked.id);
+    }
+    for (const given of ['dead', 'active,!revoked', '!revoked --state active', 'active --state !revoked']) {
+      expect((await run(`token list --state ${given}`)).exitCode, given).to.equal(2);
+    }
+  });
+
+  it('takes the parts of a report in one option or in several (finding A12)', async () => {
+    const fields = async (line: string) => (await run(`usage -o csv ${line}`)).out.split('\r\n')[0];
+    expect(await fields('--by token --by model'))
+      .to.equal(await fields('--by token,model'))
+      .and.to.include('model');
+  });
+
+  it('shows no example that it does not take (finding A12)', async () => {
+    const commands = (await Promise.all(Object.values(GROUPS).map(({ load }) => load()))).flat();
+    const examples = commands.flatMap(({ examples }) => examples).map(([line]) => line);
+    expect(examples).to.have.length.above(50);
+    for (const line of examples) {
+      const [words = ''] = line.split(/ [|<>]/);
+      const argv = words.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
+      const { outcome } = await parse(argv, { env } as Shell);
+      expect(outcome.kind === 'failed' ? outcome.failure.message : 'chosen', line).to.equal('chosen');
+    }
   });
 
   it('takes days where it takes hours (finding A12)', async () => {
@@ -89,6 +119,15 @@ describe('the command line, as operators use it', function () {
     expect(failed.err)
       .to.match(/see: npx llmp token list/)
       .and.not.to.include('npx npx');
+  });
+
+  it('names commands as it was called, once, and takes no other words for commands (finding A12)', async () => {
+    const { err } = await run('token lst', { program: 'npx llmp' });
+    expect(err).to.include('See: npx llmp help token');
+    const foreign = join(temporaryFolder(), 'foreign.db');
+    writeFileSync(foreign, 'no database'.repeat(1_000));
+    const direct = await run('migrate status --direct', { env: { DATABASE_URL: foreign }, program: 'npx llmp' });
+    expect(direct.err).to.include('this is no llmp database');
   });
 
   it('says in words how a daemon is (finding A12)', async () => {
