@@ -1,12 +1,15 @@
 import { expect } from 'chai';
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { WireProject } from '../daemon/api/contract.js';
 import {
+  allCopied,
   type AuditLine,
   changesFile,
   copied,
   linesOf,
+  pass,
   rawLines,
   usesFile,
   useLines,
@@ -84,6 +87,61 @@ describe('the audit file of changes', () => {
     const last = JSON.parse(lines.at(-1)!) as AuditLine;
     expect(last).to.include({ action: 'token.create', line: torn + 1, prev: sha256(lines.at(-2)!) });
     expect(() => JSON.parse(lines.at(-2)!) as unknown).to.throw();
+  }
+
+  for (const [what, cut] of [
+    ['in its first byte', (line: string) => line.slice(0, 1)],
+    ['within its link', (line: string) => line.slice(0, 40)],
+    ['behind its link', (line: string) => line.slice(0, 120)],
+    ['and ended already', (line: string) => `${line.slice(0, 40)}\n`],
+  ] as const) {
+    it(`goes on behind the first line of a new file that a crash has torn ${what} (finding C2)`, async () => {
+      await copied(daemon);
+      await daemon.stop();
+      const path = changesFile(daemon);
+      const last = rawLines(path).at(-1)!;
+      renameSync(path, `${path}.1`);
+      writeFileSync(path, cut(`{"line":2,"prev":"${sha256(last)}","seq":2,"id":"${'a'.repeat(36)}"}`));
+      daemon = await startDaemon({ dir: daemon.dir });
+      await daemon.createToken(project.id);
+      await allCopied(daemon);
+      const [torn, next] = rawLines(path);
+      expect(JSON.parse(next!)).to.include({ action: 'token.create', line: 3, prev: sha256(torn!), seq: 2 });
+      expect((await daemon.manage('GET', '/ready')).body)
+        .to.include({ status: 'ready' })
+        .and.to.have.deep.property('degraded', []);
+    });
+  }
+
+  it('goes on when a write has torn the first line of a new file (finding C2)', async () => {
+    await copied(daemon);
+    const path = changesFile(daemon);
+    renameSync(path, `${path}.1`);
+    const refuse = await writesOnce(20);
+    await daemon.createToken(project.id);
+    await eventually('a write has failed', refuse.hasFailed);
+    await pass(daemon, 2);
+    await allCopied(daemon);
+    const [torn, next] = rawLines(path);
+    expect(torn).to.have.length(20);
+    expect(JSON.parse(next!)).to.include({ action: 'token.create', line: 3, prev: sha256(torn!), seq: 2 });
+    expect((await daemon.manage('GET', '/ready')).body).to.have.deep.property('degraded', []);
+  });
+
+  /** The next write to any file takes so many bytes, and then there is no room. */
+  async function writesOnce(bytes: number): Promise<{ hasFailed: () => boolean }> {
+    const any = await open(changesFile(daemon).concat('.1'));
+    const shared = Object.getPrototypeOf(any) as { write: (piece: Buffer) => Promise<unknown> };
+    await any.close();
+    const { write } = shared;
+    let hasFailed = false;
+    shared.write = async function (this: FileHandle, piece: Buffer) {
+      shared.write = write;
+      await write.call(this, piece.subarray(0, bytes));
+      hasFailed = true;
+      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    };
+    return { hasFailed: () => hasFailed };
   }
 
   it('begins at the beginning when there is none, and follows its newest rotation when that was put aside', async () => {

@@ -640,6 +640,19 @@ describe('the audit files of uses that somebody else writes to', () => {
     daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
   });
 
+  it('are whole when fewer of them are kept than before (finding C1)', async () => {
+    for (let n = 0; n < 5; n++) await uses(8);
+    await eventually('three are kept', () => existsSync(`${path}.3`));
+    await daemon.stop();
+    const env = { AUDIT_USE_LOG_MAX_SIZE: '2KB', AUDIT_USE_LOG_MAX_FILES: '1' };
+    daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir, env });
+    await uses(8);
+    await eventually('the others are gone', () => !existsSync(`${path}.2`) && !existsSync(`${path}.3`));
+    await daemon.stop();
+    expect(await verified('--uses')).to.deep.equal({ exitCode: 0, verdict: 'whole' });
+    daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
+  });
+
   it('no file is longer than AUDIT_USE_LOG_MAX_SIZE by more than a record, however many are written at once (finding A18)', async () => {
     const { auditFiles } = daemon.daemon;
     await uses(1);

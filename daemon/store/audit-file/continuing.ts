@@ -1,11 +1,20 @@
 /**
- * Where a chain goes on in a file that is there already. Whoever can write to the folder can put another file there, so that
- * nothing a file says is believed without proof: it must end with the line that this process wrote last, or, at the start, its
+ * Where a chain goes on in a file that is there already. Somebody who can write to the folder can put another file there. So nothing
+ * that a file says is believed without proof: it must end with the line that this process wrote last, or, at the start, its
  * lines must lead back to the line that the database knows.
  */
-import { type Anchor, BEGINNING, digestOfLine, type Head, linkOf, tornLinkOf } from './chain.js';
+import { type Anchor, BEGINNING, Chain, digestOfLine, type Head, linkOf, tornLinkOf } from './chain.js';
 import { rotationsOf } from './rotations.js';
-import { linesFromEnd, linesOf, NEWLINE, openRegular, type Tail, tailOf, type Watch } from './tail.js';
+import {
+  type LineFromEnd,
+  linesFromEnd,
+  linesOf,
+  NEWLINE,
+  openRegular,
+  type Tail,
+  tailOf,
+  type Watch,
+} from './tail.js';
 
 /** What is wrong with what is there; each is the action of the marker that is written. */
 export type Doubt = 'audit.file_replaced' | 'audit.file_cut';
@@ -40,6 +49,9 @@ export async function continueBehind(own: Tail, { path, size, watched }: Place):
   const tail = await tailOf(path, watched);
   const isOurs = tail?.head.digest === own.head.digest && tail.head.line === own.head.line;
   if (isOurs) return { ...own, isTorn: tail.isTorn, doubt: null };
+  // A write that failed may have torn the first line of a new file.
+  const only = tail ? null : await onlyLineOf(path, watched);
+  if (only && digestOfLine(only.bytes) === own.head.digest) return { ...own, isTorn: only.isTorn, doubt: null };
   return doubted(own, tail, path);
 }
 
@@ -50,8 +62,11 @@ export async function continueAtStart(anchor: Anchor | null, place: Place): Prom
   const rotations = await tailsOf(await watched(rotationsOf(path)), watched);
   if (!anchor) {
     // The database has never heard of this chain: there is nothing to prove it by.
-    if (size > 0) return { ...(tail ?? (await tornBeginning(path, watched))), doubt: null };
-    return { ...furthest(rotations.map(({ tail }) => tail)), isTorn: false, doubt: null };
+    const before = furthest(rotations.map((rotation) => rotation.tail));
+    if (size === 0) return { ...before, isTorn: false, doubt: null };
+    const found = tail ?? (await tornBehind(before, path, watched));
+    if (!found) throw notAnAuditFile(path);
+    return { ...found, doubt: null };
   }
   const files = [...(tail ? [{ path, tail }] : []), ...rotations];
   if (tail && (await leadsTo(anchor, { path, tail }, files, watched))) return { ...tail, doubt: null };
@@ -61,24 +76,43 @@ export async function continueAtStart(anchor: Anchor | null, place: Place): Prom
       proved.push(rotation.tail);
   }
   const own = furthest(proved);
-  return size > 0 ? doubted(own, tail, path) : { ...own, isTorn: false, doubt: null };
+  if (size === 0) return { ...own, isTorn: false, doubt: null };
+  const torn = tail ? null : await tornBehind(own, path, watched);
+  return torn ? { ...torn, doubt: null } : doubted(own, tail, path);
 }
 
 /** The chain goes on behind what is known, in the file that is there: what it holds stays as evidence. */
 function doubted(own: Tail, tail: Tail | null, path: string): Continuation {
-  if (!tail) throw new NotAnAuditFile(`${path} is not an audit file of llmp: move it away`);
+  if (!tail) throw notAnAuditFile(path);
   const doubt = tail.head.line < own.head.line ? 'audit.file_cut' : 'audit.file_replaced';
   return { ...own, isTorn: tail.isTorn, doubt };
 }
 
-/** A crash may have torn the very first line of a chain. */
-async function tornBeginning(path: string, watched: Watch): Promise<Tail> {
-  const lines: Buffer[] = [];
-  for await (const { bytes } of linesFromEnd(path, watched)) if (lines.push(bytes) > 1) break;
-  const [only] = lines;
-  if (lines.length !== 1 || !only?.subarray(0, 20).toString().startsWith('{"line":1,"prev":"'.slice(0, only.length)))
-    throw new NotAnAuditFile(`${path} is not an audit file of llmp: move it away, or name another file`);
-  return { head: { line: 1, digest: digestOfLine(only) }, seq: null, isTorn: true };
+const notAnAuditFile = (path: string) =>
+  new NotAnAuditFile(`${path} is not an audit file of llmp: move it away, or name another file`);
+
+/**
+ * A crash may have torn the first line of a new file.
+ *
+ * @param own what that line must follow on.
+ * @returns null where the file holds anything else.
+ */
+async function tornBehind(own: Tail, path: string, watched: Watch): Promise<Tail | null> {
+  const only = await onlyLineOf(path, watched);
+  const beginning = new Chain(own.head).begin('');
+  const found = only?.bytes.toString('latin1') ?? '';
+  if (!only || !(found.startsWith(beginning) || beginning.startsWith(found))) return null;
+  return { head: { line: own.head.line + 1, digest: digestOfLine(only.bytes) }, seq: own.seq, isTorn: only.isTorn };
+}
+
+/** @returns null for a file with more lines than one. */
+async function onlyLineOf(path: string, watched: Watch): Promise<LineFromEnd | null> {
+  let only: LineFromEnd | null = null;
+  for await (const line of linesFromEnd(path, watched)) {
+    if (only) return null;
+    only = line;
+  }
+  return only;
 }
 
 interface FileWithTail {

@@ -51,11 +51,22 @@ const numberIn = (name: string): number | null => {
   return number === undefined ? null : Number(number);
 };
 
-/** Puts the file aside as `.1`, what was `.1` as `.2` and so on, and removes what is beyond `most`. */
+/** Puts the file aside as `.1`, what was `.1` as `.2` and so on, and removes what is beyond `most`: several, if more were kept before. */
 export async function putAside(path: string, most: number): Promise<void> {
-  await rm(`${path}.${most}`, { force: true });
+  for (let number = most; await removedIfThere(`${path}.${number}`); number++);
   for (let number = most - 1; number >= 1; number--) await renameIfThere(`${path}.${number}`, `${path}.${number + 1}`);
   await renameIfThere(path, `${path}.1`);
+}
+
+/** @returns whether it was there. */
+async function removedIfThere(path: string): Promise<boolean> {
+  try {
+    await rm(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return false;
+  }
 }
 
 async function renameIfThere(from: string, to: string): Promise<void> {
