@@ -1,11 +1,12 @@
 import { expect } from 'chai';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { canary } from './support/canaries.js';
 import { temporaryFolder } from './support/daemon.js';
-import { type DaemonProcess, launchDaemon } from './support/process.js';
+import { COMMAND, type DaemonProcess, launchDaemon } from './support/process.js';
 
 const MANAGEMENT_TOKEN = canary('management');
 
@@ -99,6 +100,39 @@ describe('llmp daemon', function () {
     expect(code).to.equal(78);
     expect(stderr).to.match(/DATABASE_URL: .* is in use by another llmp process/);
     expect((await fetch(`${url}/ready`)).status).to.equal(200);
+  });
+
+  it('F19 M16 refuses a database that another one has under another name (finding C9)', async () => {
+    await start({ MANAGEMENT_TOKEN }).listening;
+    const [soft, hard] = [join(dir, 'soft.db'), join(dir, 'hard.db')];
+    symlinkSync(join(dir, 'data/llmp.db'), soft);
+    const refused = async (path: string) => {
+      const { code, stderr } = await run({ MANAGEMENT_TOKEN, DATABASE_URL: path });
+      expect(code, path).to.equal(78);
+      expect(stderr).to.match(/DATABASE_URL: .* is in use by another llmp process/);
+    };
+    await refused(soft);
+    // A file that is new has one name; from the next start on it is claimed by itself.
+    await processes[0]!.kill();
+    await start({ MANAGEMENT_TOKEN }).listening;
+    linkSync(join(dir, 'data/llmp.db'), hard);
+    await refused(hard);
+  });
+
+  it('F19 M16 does not run where it could not keep others from its database (finding C9) (finding F5)', async function () {
+    const isRoot = process.getuid?.() === 0;
+    // As a user that may not write everything.
+    const under = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
+    const [command = '', ...args] = [...under, process.execPath, '-e', `fs.accessSync(${JSON.stringify(COMMAND)})`];
+    if (spawnSync(command, args).status !== 0) this.skip(); // That user cannot read the program.
+    const data = join(dir, 'data');
+    mkdirSync(data);
+    writeFileSync(join(data, 'llmp.db.lock'), '', { mode: 0o444 });
+    for (const folder of [dir, data]) chmodSync(folder, 0o777);
+    const started = launchDaemon({ MANAGEMENT_TOKEN }, { cwd: dir, under });
+    processes.push(started);
+    expect(await Promise.race([started.exit, started.listening.catch(() => started.exit)])).to.equal(77);
+    expect(started.printed.stderr).to.match(/cannot open the database .*llmp\.db\.lock/);
   });
 
   it('F19 M16 takes over the database of one that was killed', async () => {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { lstat, readlink, realpath } from 'node:fs/promises';
+import { access, constants, lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import sqlite3 from 'sqlite3';
 
@@ -13,12 +13,14 @@ export class PathInUse extends Error {
  * lets go of it when the process dies, however it dies; a file with a process id in it would not. Node has no locks of its
  * own.
  *
- * @returns lets go.
+ * @returns releases it.
  * @throws {PathInUse}
  */
 export async function lockPath(path: string): Promise<() => Promise<void>> {
   const connection = await opened(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE);
   try {
+    // SQLite opens a file that this user may not write for reading alone, and its exclusive transaction then excludes nobody.
+    await access(`${path}.lock`, constants.W_OK);
     await execute(connection, 'BEGIN EXCLUSIVE');
   } catch (error) {
     await closed(connection);
@@ -33,7 +35,7 @@ export async function lockPath(path: string): Promise<() => Promise<void>> {
  * claim is an abstract socket of Linux, which is on no disk, and goes with the process. Where there are none, and in another
  * network namespace, only `lockPath` excludes.
  *
- * @returns lets go.
+ * @returns releases it.
  * @throws {PathInUse}
  */
 export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint }): Promise<() => Promise<void>> {
@@ -42,7 +44,8 @@ export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint
   return new Promise((resolved, reject) => {
     const server = createServer((socket) => socket.destroy());
     server.unref();
-    server.once('error', (error: NodeJS.ErrnoException) => {
+    // For as long as it listens: anybody on this machine can connect, and a connection that cannot be accepted is an error, too.
+    server.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') resolved(nothing);
       else reject(new PathInUse(`${path} is in use by another llmp process`, { cause: error }));
     });
@@ -57,6 +60,28 @@ export function lockInode(path: string, { dev, ino }: { dev: bigint; ino: bigint
       );
     });
   });
+}
+
+/**
+ * Claims a file for this process under whatever names it has. One that is not there yet has no other names than links to its path; it is
+ * claimed by itself from the next time on.
+ *
+ * @returns releases it.
+ * @throws {PathInUse}
+ */
+export async function lockFile(path: string): Promise<() => Promise<void>> {
+  const unlock = await lockPath(await withoutLinks(path));
+  try {
+    const found = await stat(path, { bigint: true }).catch(() => null);
+    const release = found?.isFile() ? await lockInode(path, found) : () => Promise.resolve();
+    return async () => {
+      await release();
+      await unlock();
+    };
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
 }
 
 const MOST_LINKS = 40;
@@ -78,7 +103,9 @@ export async function withoutLinks(path: string): Promise<string> {
 
 /** Whether a process has claimed it, this one included. Claims nothing, and makes no file. */
 export async function isLocked(path: string): Promise<boolean> {
-  const connection = await opened(path, sqlite3.OPEN_READONLY).catch(() => null);
+  const connection = await withoutLinks(path)
+    .then((file) => opened(file, sqlite3.OPEN_READONLY))
+    .catch(() => null);
   if (!connection) return false; // Nobody ever claimed it.
   try {
     await execute(connection, 'PRAGMA busy_timeout = 0; SELECT COUNT(*) FROM sqlite_schema');

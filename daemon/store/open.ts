@@ -87,12 +87,12 @@ export class DatabaseNotAccessible extends Error {
   readonly code = 'SQLITE_CANTOPEN';
 }
 
-/** @throws {DatabaseNotAccessible} in place of SQLite's words, which do not say which file. */
+/** @throws {DatabaseNotAccessible} in place of SQLite's words and the file system's, which do not say what is needed. */
 async function openedAt<T>(path: string, opening: Promise<T>): Promise<T> {
   try {
     return await opening;
   } catch (error) {
-    if (!String(error).includes('SQLITE_CANTOPEN')) throw error;
+    if (!/SQLITE_(?:CANTOPEN|READONLY)|EACCES|EPERM|ENOENT/.test(String(error))) throw error;
     throw new DatabaseNotAccessible(
       `cannot open the database ${path}: the user of this process must be able to read and write the file, ${path}.lock and their folder`,
       { cause: error },

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const COMMAND = join(import.meta.dirname, '../../cli/main.js');
+export const COMMAND = join(import.meta.dirname, '../../cli/main.js');
 
 export interface DaemonProcess {
   child: ChildProcess;

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import sqlite3, { type Statement } from 'sqlite3';
-import { lockPath } from '../lock.js';
+import { lockFile } from '../lock.js';
 import type { Bind } from './database.js';
 
 /*
@@ -19,8 +19,8 @@ const PRAGMAS = `
 `;
 
 /**
- * sqlite3 never calls back `close` on a database that failed to open: whoever closed it would wait for ever, and Node would end the
- * process with 13 and without a word. This one has nothing to close then, and says so.
+ * sqlite3 never calls back `close` on a database that failed to open. A caller would wait for ever, and Node would end the
+ * process with 13 and without a word. This class calls back at once then: there is nothing to close.
  */
 class ClosableDatabase extends sqlite3.Database {
   #failedToOpen = false;
@@ -172,8 +172,8 @@ export function closeBrokenConnections(connectionManager: unknown): void {
   };
 }
 
-/** Claims a SQLite database for this process. @returns lets go. @throws {PathInUse} */
+/** Claims a SQLite database for this process, whatever name leads to it. @returns releases it. @throws {PathInUse} */
 export function lockDatabase(databasePath: string): Promise<() => Promise<void>> {
   mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
-  return lockPath(databasePath);
+  return lockFile(databasePath);
 }
