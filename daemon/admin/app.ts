@@ -6,7 +6,7 @@
  * anything; the files of the pages; the log-in; the session; the hidden token of a form; the page.
  */
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
-import { Unreachable } from '../api/client.js';
+import { ApiError, Unreachable } from '../api/client.js';
 import { assetRoutes } from './assets.js';
 import { Doorman, type DoormanOptions } from './doorman.js';
 import { formReader, type ReadBody } from './forms.js';
@@ -32,7 +32,7 @@ export interface AdminOptions extends Omit<DoormanOptions, 'sealing'> {
   log: { error(message: string, fields?: object): void };
 }
 
-// A change that was sent may have been made although no answer to it came.
+// A change that was sent may have been made although no answer to it came, or the database was lost while it was made.
 const NOT_KNOWN = 'It is not known whether the change was made: look before you send it again.';
 
 const ROUTES: readonly Route[] = [
@@ -102,7 +102,8 @@ function problems(doorman: Doorman, render: Render, log: AdminOptions['log']): E
     }
     const { requestId = null } = res.locals as { requestId?: string };
     const { title, status } = problem;
-    const isUnknown = error instanceof Unreachable && req.method === 'POST';
+    const isUnknown =
+      status >= 500 && req.method === 'POST' && (error instanceof Unreachable || error instanceof ApiError);
     const message = isUnknown ? `${problem.message} ${NOT_KNOWN}` : problem.message;
     if (status >= 500) log.error('a page could not be shown', { requestId, error });
     const visitor = await doorman.visitorOf(req).catch(() => null);

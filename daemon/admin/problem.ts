@@ -30,6 +30,6 @@ export function problemIn(error: unknown): Problem | null {
   return new Problem(
     503,
     'Not available now',
-    'The database or the audit log cannot be reached. Nothing was changed; try again in a moment.',
+    'The database or the audit log cannot be reached. Try again in a moment.',
   );
 }

@@ -1,9 +1,12 @@
 /** What an operator wants beside single changes: several at once, what was used, files of it, and how a new token is used. */
 import { expect } from 'chai';
+import { mkdirSync, renameSync } from 'node:fs';
 import { csvCell } from '../../daemon/api/csv.js';
 import type { WireProject } from '../../daemon/api/contract.js';
+import { allCopied, changesFile } from '../support/audit-files.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { TestClock } from '../support/clock.js';
+import { eventually } from '../support/eventually.js';
 import { auditOf } from '../support/management.js';
 import { startProvider } from '../support/provider.js';
 import { Visitor } from './visitor.js';
@@ -82,6 +85,26 @@ describe('the pages of the Admin UI', () => {
         .and.to.include('1 token not revoked:')
         .and.to.include('not found');
       expect((await send('tokens/marked', [['what', 'revoke']])).html).to.include('no token is marked');
+    });
+
+    it('do not call a change refused of which nobody knows whether it was made (finding A4) (finding A19)', async () => {
+      const { id } = await daemon.createToken(project.id);
+      const path = changesFile(daemon);
+      await allCopied(daemon);
+      renameSync(path, `${path}.1`);
+      mkdirSync(path);
+      await daemon.createToken(project.id);
+      await eventually('changes are answered 503', () => daemon.daemon.auditFiles.whyNoChanges !== null);
+      const fields = [
+        ['what', 'revoke'],
+        ['confirmed', 'yes'],
+        ['id', id],
+      ];
+      const { html } = await send('tokens/marked', fields);
+      expect(html)
+        .to.include('It is not known whether 1 token was revoked.')
+        .and.to.include('temporarily unavailable')
+        .and.not.to.include('not revoked');
     });
   });
 
@@ -171,6 +194,27 @@ describe('the pages of the Admin UI', () => {
       expect(csvCell('a-b')).to.equal('a-b');
       expect(csvCell('a\rb')).to.equal('"a\rb"');
     });
+  });
+
+  it('show the changes of a token below days of its use (finding A7)', async () => {
+    const { id, token } = await daemon.createToken(project.id, { duration_hours: 500 });
+    await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: false });
+    await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: true });
+    for (let hour = 0; hour < 15; hour++) {
+      daemon.clock.advance(3_600_000);
+      await (await daemon.call(token)).text();
+    }
+    await eventually('its uses are recorded', async () => {
+      daemon.daemon.afterwards.settle();
+      await daemon.daemon.usage.flush();
+      const { body } = await daemon.manage('GET', `/manage/audit?token_id=${id}&action=token.use`);
+      return (body as unknown[]).length >= 15;
+    });
+    await visitor.logIn(MANAGEMENT_TOKEN);
+    const { html } = await visitor.get(`tokens/${id}`);
+    for (const action of ['token.create', 'token.revoke', 'token.reactivate', 'token.use']) {
+      expect(html, action).to.match(new RegExp(`>${action}(?: × 1)?<`));
+    }
   });
 
   it('say how long a token may live in the unit of the form (finding A19)', async () => {

@@ -363,12 +363,14 @@ describe('the pages of the Admin UI', () => {
     }
   });
 
-  it('say what is the matter while the database is away, and change nothing', async () => {
+  it('say what is the matter while the database is away, and claim nothing of the change (finding A4)', async () => {
     const { id } = await daemon.createProject();
     daemon.daemon.stores.records.refuseChangesWhile(() => 'the disk is full');
     const seen = await visitor.post(`projects/${id}/deactivate`);
     expect(seen.status).to.equal(503);
-    expect(seen.html).to.include('Nothing was changed');
+    expect(seen.html)
+      .to.include('It is not known whether the change was made')
+      .and.not.to.include('Nothing was changed');
   });
 
   it('answer HEAD like GET, without a body', async () => {

@@ -1,13 +1,14 @@
 /** Questions, and how the management API answers each. */
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
-import type { WireAuditRecord, WireProject, WireToken } from '../../daemon/api/contract.js';
-import type { Answered, AnswerOf, ContextShown, Question, TokenHistory } from '../state/exchange.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { historyOf } from '../../daemon/api/token-history.js';
+import type { Answered, AnswerOf, ContextShown, Question } from '../state/exchange.js';
 
 const LARGEST_PAGE = '1000';
 /** More would be no selection any more, and cost more memory than a terminal UI should. */
 export const MOST_MARKED = 100_000;
-/** Of each kind of change of a token; it is made only once. */
-const CHANGES_SHOWN = '50';
+/** Of each kind of change of a token. */
+const CHANGES_SHOWN = 50;
 
 export interface Asking {
   client: ManagementClient;
@@ -30,7 +31,7 @@ const ASKERS: Asker = {
   projects: everyProject,
   usage: ({ client, enough }, { query }) => client.usage(query, enough),
   audit: ({ client, enough }, { query }) => client.auditRecords(query, enough),
-  tokenAudit: historyOf,
+  tokenAudit: ({ client, enough }, { id }) => historyOf(client, id, CHANGES_SHOWN, enough),
   cache: ({ client, enough }) => client.cache(enough),
   purgeable: async ({ client, enough }, { body }) =>
     (await client.purgeCache({ ...body, dry_run: true }, enough)).purged_count,
@@ -41,25 +42,6 @@ const ASKERS: Asker = {
 export async function ask(asking: Asking, question: Question): Promise<Answered> {
   const answer = await ASKERS[question.of](asking, question as never);
   return { question, answer } as Answered;
-}
-
-/**
- * Each kind is asked for by itself: a token that is used leaves a record of that every hour, and its changes would be pages away.
- * What is older than the oldest of a full page is left out, but for how the token was made.
- */
-async function historyOf({ client, enough }: Asking, { id }: { id: string }): Promise<TokenHistory> {
-  const of = (action: string, limit = CHANGES_SHOWN) => client.auditRecords({ token_id: id, action, limit }, enough);
-  const [uses, made, ...others] = await Promise.all([
-    of('token.use', '1'),
-    of('token.create', '1'),
-    of('token.revoke'),
-    of('token.reactivate'),
-  ]);
-  const from = others.flatMap(({ next, items }) => (next === null ? [] : [items.at(-1)?.time ?? '']));
-  const isShown = ({ time }: WireAuditRecord) => from.every((oldest) => time >= oldest);
-  const changes = others.flatMap(({ items }) => items).filter(isShown);
-  changes.sort((one, other) => (one.time < other.time ? 1 : -1));
-  return { changes: [...changes, ...made.items], isCut: from.length > 0, lastUse: uses.items[0] ?? null };
 }
 
 async function everyProject({ client, enough }: Asking): Promise<WireProject[]> {

@@ -20,6 +20,7 @@ import type {
   WireToken,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
+import type { TokenHistory } from '../../daemon/api/token-history.js';
 import type { Hidden } from './hidden.js';
 import type { PageWanted } from './window.js';
 
@@ -44,14 +45,7 @@ interface Asked {
   contexts: { asks: object; answer: readonly ContextShown[] };
 }
 
-export interface TokenHistory {
-  /** The newest first, down to how it was made. */
-  changes: readonly WireAuditRecord[];
-  /** Between the last two of them there are more than were asked for. */
-  isCut: boolean;
-  /** Uses are counted by the hour; null: it was never used, as far as that is recorded. */
-  lastUse: WireAuditRecord | null;
-}
+export type { TokenHistory };
 
 export type Question = { [K in keyof Asked]: { of: K } & Asked[K]['asks'] }[keyof Asked];
 export type Answered = {

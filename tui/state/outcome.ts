@@ -20,18 +20,18 @@ export function changed(before: State, change: Change, outcome: Outcome): State 
   const [first, ...others] = outcome.failures;
   if (!first) return saying(next, words, leftOf(change, outcome) > 0 ? 'plain' : 'good');
   const why = `${nameOf(first.of)}: ${first.failure.message}${others.length > 0 ? `, and ${others.length} more` : ''}`;
-  return saying(next, `${words} Not done: ${why}`, 'bad');
+  return saying(next, `${words} ${isUnknown(first.failure) ? 'Not known whether done' : 'Not done'}: ${why}`, 'bad');
 }
+
+/** Who got no answer cannot know whether the change was made; and a daemon that lost its database while it made it does not know either. */
+const isUnknown = ({ kind, status }: Failure) => kind === 'unreachable' || (status !== null && status >= 500);
 
 /** It was not made; what was filled in for it is there again. */
 export function notChanged(before: State, change: Change, failure: Failure): State {
   const { state, it } = arrived(before, change);
   const next = { ...state, undo: state.undo ?? it?.undo ?? null };
-  // Who got no answer cannot know: it may have been made all the same.
-  if (failure.kind === 'unreachable') {
-    return saying(next, `${failure.message}; whether it was done is not known`, 'bad');
-  }
-  const words = `${failure.message}; nothing was changed`;
+  const words = `${failure.message}; ${isUnknown(failure) ? 'whether it was done is not known' : 'nothing was changed'}`;
+  if (failure.kind === 'unreachable') return saying(next, words, 'bad');
   if (!it?.form || next.layers.length > 0) return saying(next, words, 'bad');
   return { ...next, layers: [refused(it.form, { field: null, words })] };
 }

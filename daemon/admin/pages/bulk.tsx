@@ -8,8 +8,9 @@ import { counted, plain } from './words.js';
 export interface BulkResult {
   id: string;
   name: string | null;
-  outcome: 'changed' | 'already' | 'failed';
-  /** Why it failed. */
+  /** `unknown`: the change was sent, and no answer says whether it was made. */
+  outcome: 'changed' | 'already' | 'failed' | 'unknown';
+  /** Why it failed, or is not known. */
   why?: string;
   /** Whether the management API did not take what was asked. */
   isRefusal?: boolean;
@@ -69,8 +70,8 @@ export function bulkAskPage({ what, ids, refused, reason }: BulkAskProps) {
 export function bulkDonePage({ what, results }: { what: What; results: readonly BulkResult[] }) {
   const { past } = WORDS[what];
   const of = (outcome: BulkResult['outcome']) => results.filter((result) => result.outcome === outcome);
-  const [changed, already, failed] = [of('changed'), of('already'), of('failed')];
-  const title = failed.length === 0 ? 'Done' : 'Not all was done';
+  const [changed, already, failed, unknown] = [of('changed'), of('already'), of('failed'), of('unknown')];
+  const title = failed.length + unknown.length === 0 ? 'Done' : 'Not all was done';
   const body = (
     <div className="narrow">
       <Heading title={title} path={<Link to="tokens">Tokens</Link>} />
@@ -78,18 +79,11 @@ export function bulkDonePage({ what, results }: { what: What; results: readonly 
       {already.length === 0 ? null : (
         <p>{`${counted(already.length, 'token')} ${already.length === 1 ? 'was' : 'were'} ${past} before.`}</p>
       )}
-      {failed.length === 0 ? null : (
-        <div className="notice bad" role="alert">
-          <p>{`${counted(failed.length, 'token')} not ${past}:`}</p>
-          <ul>
-            {failed.map(({ id, name, why }) => (
-              <li key={id}>
-                <TokenLink token={{ id, name }} /> {plain(why ?? '')}
-              </li>
-            ))}
-          </ul>
-        </div>
-      )}
+      <NotDone what={`${counted(failed.length, 'token')} not ${past}:`} results={failed} />
+      <NotDone
+        what={`It is not known whether ${counted(unknown.length, 'token')} ${unknown.length === 1 ? 'was' : 'were'} ${past}. Look before you send it again:`}
+        results={unknown}
+      />
       <p className="buttons start">
         <Link to="tokens" className="button primary">
           To the tokens
@@ -98,4 +92,21 @@ export function bulkDonePage({ what, results }: { what: What; results: readonly 
     </div>
   );
   return { title, body };
+}
+
+/** With a reason for each. */
+function NotDone({ what, results }: { what: string; results: readonly BulkResult[] }) {
+  if (results.length === 0) return null;
+  return (
+    <div className="notice bad" role="alert">
+      <p>{what}</p>
+      <ul>
+        {results.map(({ id, name, why }) => (
+          <li key={id}>
+            <TokenLink token={{ id, name }} /> {plain(why ?? '')}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
 }

@@ -1,4 +1,7 @@
-/** How a new token is used. The secret itself is in none of these: it stays out of files and of the shell's history. */
+/**
+ * How a new token is used. The secret itself is in none of these: it stays out of files and of the shell's history. What is for a shell
+ * holds no comment, because zsh takes none at its prompt.
+ */
 
 const KEY = 'OPENAI_API_KEY';
 
@@ -7,7 +10,7 @@ const snippetsFor = (baseUrl: string) =>
     {
       id: 'environment',
       title: 'Environment',
-      text: `export OPENAI_BASE_URL=${baseUrl}\nread -rs ${KEY} && export ${KEY}   # paste the token, then press Enter`,
+      text: `export OPENAI_BASE_URL=${baseUrl}\nprintf 'Token: '; read -rs ${KEY}; export ${KEY}`,
     },
     {
       id: 'curl',

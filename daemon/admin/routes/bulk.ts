@@ -28,19 +28,23 @@ function ask(visit: Visit, { what, ids }: Wanted, refused: string | null = null)
   return { title, section: 'tokens', body, ...statusOf(refused) };
 }
 
-/** Leaves alone what is as it should be, as the command line does. */
+/** Changes one token, unless it is already as it should be. */
 async function changeOne(client: ManagementClient, id: string, isActive: boolean): Promise<BulkResult> {
   let name: string | null = null;
+  let isSent = false;
   try {
     const token = await client.token(id);
     name = token.name;
     if (token.is_active === isActive) return { id, name, outcome: 'already' };
+    isSent = true;
     await client.setTokenActive(id, isActive);
     return { id, name, outcome: 'changed' };
   } catch (error) {
-    // What is no answer of the API concerns all of them, and is said for each: nobody knows which were changed.
     const why = error instanceof Error ? error.message : 'no answer';
-    return { id, name, outcome: 'failed', why, isRefusal: error instanceof ApiError && error.status === 400 };
+    // Without an answer, and with one of 500 or above, the change may have been made all the same.
+    const isRefused = error instanceof ApiError && error.status < 500;
+    const outcome = isSent && !isRefused ? 'unknown' : 'failed';
+    return { id, name, outcome, why, isRefusal: error instanceof ApiError && error.status === 400 };
   }
 }
 

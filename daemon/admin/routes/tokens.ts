@@ -1,4 +1,5 @@
 import type { WireToken } from '../../api/contract.js';
+import { historyOf } from '../../api/token-history.js';
 import { doneOf } from '../done.js';
 import { confirmPage } from '../pages/confirm.js';
 import { tokenPage } from '../pages/token.js';
@@ -20,7 +21,8 @@ import { bulkRoutes } from './bulk.js';
 import { issuingRoutes } from './issuing.js';
 import { usageFor } from './overview.js';
 
-const RECORDS_SHOWN = '10';
+/** Of each kind of change. */
+const CHANGES_SHOWN = 10;
 const FILTERS = ['q', 'project_id', 'state', 'used_over', 'sort', 'cursor'] as const;
 
 const idOf = ({ params }: Visit) => params.id ?? '';
@@ -47,12 +49,13 @@ const DONE: Readonly<Record<string, string>> = {
 async function show(visit: Visit): Promise<Answer> {
   const client = visit.client();
   const token = await client.token(idOf(visit));
-  const [project, used, records] = await Promise.all([
+  const [project, used, { changes, lastUse }] = await Promise.all([
     client.project(token.project_id),
     usageFor(visit, client, { token_id: token.id }),
-    client.auditRecords({ token_id: token.id, limit: RECORDS_SHOWN }),
+    historyOf(client, token.id, CHANGES_SHOWN),
   ]);
-  const body = tokenPage({ token, project, ...used, records: records.items, done: doneOf(visit, DONE) });
+  const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
+  const body = tokenPage({ token, project, ...used, records, done: doneOf(visit, DONE) });
   return { title: titleOf(token), section: 'tokens', isLive: true, body };
 }
 

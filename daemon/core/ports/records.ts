@@ -166,7 +166,7 @@ export interface RecordStore {
   /** Newest first. They are not counted: that would take longer than the page. */
   auditRecords(filter: AuditFilter, page: PageRequest): Promise<PageOf<AuditRecord>>;
   auditRecord(id: string): Promise<AuditRecord | null>;
-  /** @throws {StoreConflict} when a unique value is taken. @throws {StoreUnavailable} when nothing was changed. */
+  /** @throws {StoreConflict} when a unique value is taken. @throws {StoreUnavailable} when it was not made, or no answer to COMMIT says whether it was. */
   change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T>;
   /**
    * Has `listener` told of what was committed here, in order, before whoever made the change hears of it. It must neither wait nor

@@ -109,7 +109,7 @@ describe('revoking a token', () => {
     const operator = watching(3);
     operator.daemon.stubborn.add(operator.cursor?.id ?? '');
     operator.press('ctrl+a', 'x', 'tab', 'enter');
-    expect(operator.says).to.equal('Revoked 2 tokens. Not done: name-0: the database does not answer');
+    expect(operator.says).to.equal('Revoked 2 tokens. Not known whether done: name-0: the database does not answer');
     expect(operator.marks).to.deep.equal(['00000000-token']);
     operator.press('u');
     expect(operator.dialog.title).to.equal('Undo: Reactivate 2 tokens in 127.0.0.1:8080');
@@ -314,8 +314,15 @@ describe('what cannot be changed', () => {
     operator.daemon.refusing = UNREACHABLE;
     operator.press('x', 'tab', 'enter');
     expect(operator.says).to.match(/whether it was done is not known/);
-    operator.daemon.refusing = REFUSED;
+    operator.daemon.refusing = { ...REFUSED, status: 409 };
     operator.passes(2_000).press('x', 'tab', 'enter');
     expect(operator.says).to.match(/nothing was changed/);
+  });
+
+  it('is not claimed to be unchanged when the daemon lost its database (finding A4)', () => {
+    const operator = watching(2);
+    operator.daemon.refusing = REFUSED;
+    operator.press('x', 'tab', 'enter');
+    expect(operator.says).to.equal('the database does not answer; whether it was done is not known');
   });
 });
