@@ -185,7 +185,7 @@ const database = {
     'TOKEN_STALE_LIMIT',
     duration(),
     '60s',
-    'How long requests are let in for a verified token while the database is away. Those in flight go on.',
+    'How long requests are let in for a verified token while the database cannot be reached. Requests in flight are not ended.',
   ),
 };
 

@@ -64,7 +64,7 @@ means that Redis cannot be reached: it is not known then what was removed, so as
 
 const FOLLOWING_EVENTS = `Sends requests that are over, and changes that were made, as they happen. The \`data\` of each
 server-sent event is one \`event\`. With Redis the events of all instances are sent, otherwise those of this one. The stream begins with
-the next event, or behind \`Last-Event-ID\` as far as what came after it is kept. The filters narrow together; \`status\` lets requests
+the next event, or with the one after \`Last-Event-ID\` if the events since then are still kept. The filters narrow together; \`status\` lets requests
 through only, because nothing else has one. 404 means that nothing is published (LLM_PROXY_EVENT_BUS=off).`;
 
 const FOLLOWING_AUDIT = `Sends records of changes as they are made. The \`data\` of each server-sent event is one \`auditRecord\`; its
@@ -78,12 +78,12 @@ that is \`used_over\` or \`used_under\` a percentage.`;
 const STATUS = `Rates, \`hit_ratio\` and the upstream's times are those of the last minute on this instance; \`hit_ratio\` is the share of
 requests answered from the cache among those that were not refused, and null, as the times are, where there were none. Errors are
 answers of 500 and above, and those that broke off because of the upstream. Tokens and projects are counted for all
-instances; among very many not for each request, so \`counted_at\` says when, and while the database is away they are null.
+instances; among very many not for each request, so \`counted_at\` says when. They are null while the database does not answer.
 \`published\`, \`dropped\`, \`records\` and \`failures\` are counted from the start of this instance.`;
 
 const LOGGING_IN = `For front ends whose users type the management token into a page. What the user typed is in the body; the front end's own
 credential is in \`Authorization\`. A wrong token is 403; wrong ones are slowed down and recorded by \`X-Llmp-Client-IP\`, as wrong
-credentials of requests are by their address. The right one is never held up. The session is known on every instance, and its id
+credentials of requests are by their address. A right token is never delayed. The session is known on every instance, and its id
 is in the audit log.`;
 
 const AUDIT = `The newest come first. \`token.use\` records stand for what a token was used for in the hour that begins at \`time\`, with one result and one

@@ -135,6 +135,12 @@ describe(`the steps of the README${WITHOUT_SYSTEMD}`, () => {
     expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).to.match(/^llmp:/m);
     expect(readFileSync(join(root, 'etc/llmp/credentials/management-token'), 'utf8')).to.match(/^\S{32}\n$/);
     expect(existsSync(join(root, 'etc/llmp/llmp.env'))).to.equal(true);
+
+    // Taken again, for a new release, they keep the settings and the token.
+    const kept = ['llmp.env', 'credentials/management-token'].map((name) => join(root, 'etc/llmp', name));
+    for (const path of kept) writeFileSync(path, 'of the operator\n');
+    expect(spawnSync('sh', ['-ec', steps], { cwd: resolve(FOLDER, '../..') }).status).to.equal(0);
+    for (const path of kept) expect(readFileSync(path, 'utf8')).to.equal('of the operator\n');
   });
 
   it('say how much heap the limit of the units leaves (finding F8)', () => {

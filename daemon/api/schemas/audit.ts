@@ -42,8 +42,8 @@ const auditFilters = {
 export const auditQuery = z.strictObject({
   ...paging,
   ...auditFilters,
-  since: about(timeAgo, 'The first moment that is shown; not after `until`.').optional(),
-  until: about(timeAgo, 'The first moment that is not shown any more.').optional(),
+  since: about(timeAgo, 'Shows records from this time on; not after `until`.').optional(),
+  until: about(timeAgo, 'Shows records before this time.').optional(),
   q: about(
     textWithWords,
     'Shows records of changes that hold each of these words in their ids, addresses, reason or details. A word matches from its beginning, in any letter case.',

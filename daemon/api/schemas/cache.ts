@@ -30,6 +30,6 @@ export const cache = z
     entries: count('How many answers are kept.'),
     bytes: count('How much memory they take.'),
     hits: count('How many requests were answered from the cache since this instance started.'),
-    misses: count('How many requests that the cache was asked for were not, since this instance started.'),
+    misses: count('How many requests were looked for in the cache and not found, since this instance started.'),
   })
   .describe('What the response cache holds.');

@@ -14,6 +14,6 @@ export const session = z
   .strictObject({
     id: uuid("The session's id."),
     begun_at: timestamp('When the user logged in.'),
-    ended_at: nullable(timestamp('When the user logged out; null before.')),
+    ended_at: nullable(timestamp('When the user logged out; null until then.')),
   })
   .describe('A session of the Admin UI.');

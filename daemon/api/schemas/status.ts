@@ -9,7 +9,7 @@ export const status = z
   .strictObject({
     status: z.enum(['ready', 'not ready']).describe('Whether this instance can do its work.'),
     missing: z.array(z.string()).describe('What it lacks to do its work; empty when it is ready.'),
-    degraded: z.array(z.string()).describe('What it does without for now.'),
+    degraded: z.array(z.string()).describe('Which parts do not work at the moment. The instance works without them.'),
     version: string('Which release of llmp it is.'),
     instance: string('The name of this instance.'),
     started_at: timestamp('When this instance started.'),
@@ -80,12 +80,12 @@ export const status = z
       .strictObject({
         p50_ms: nullable(
           measure(
-            'In which time, in milliseconds, half of the answers of the last minute began; null if there were none.',
+            'The time, in milliseconds, within which half of the responses of the last minute began; null if there were none.',
           ),
         ),
         p95_ms: nullable(
           measure(
-            'In which time, in milliseconds, 95 % of the answers of the last minute began; null if there were none.',
+            'The time, in milliseconds, within which 95 % of the responses of the last minute began; null if there were none.',
           ),
         ),
       })

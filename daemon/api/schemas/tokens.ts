@@ -72,7 +72,7 @@ export const tokenQuery = z.strictObject({
     selection(`(?:${TOKEN_STATES.join('|')})`, TOKEN_STATES.length, `one of ${TOKEN_STATES.join(', ')}`),
     'Shows tokens in these states. With `active_only=true`, only `active` is accepted.',
   ).optional(),
-  expires_after: about(timeAhead, 'Shows tokens that expire at this time or later.').optional(),
+  expires_after: about(timeAhead, 'Shows tokens that expire after this time.').optional(),
   expires_before: about(timeAhead, 'Shows tokens that expire before this time.').optional(),
   used_over: about(percentage, 'Shows tokens with a cap of which more than this share is used.').optional(),
   used_under: about(percentage, 'Shows tokens with a cap of which less than this share is used.').optional(),

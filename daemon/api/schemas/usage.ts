@@ -29,7 +29,7 @@ export const usageLine = z
     ).optional(),
     model: nullable(
       string(
-        'The model, with `by=model`; null if none was told, `other` beyond the 500 that were answered and the 100 that were not of a day.',
+        'The model, with `by=model`; null if none was named. Of each day, 500 models that gave an answer and 100 that gave none are told apart; all others are `other`.',
       ),
     ).optional(),
     hour: timestamp('When the hour begins, with `by=hour`.').optional(),
