@@ -123,8 +123,8 @@ describe('llmp daemon', function () {
     const isRoot = process.getuid?.() === 0;
     // As a user that may not write everything.
     const under = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
-    const [command = '', ...args] = [...under, process.execPath, '-e', `fs.accessSync(${JSON.stringify(COMMAND)})`];
-    if (spawnSync(command, args).status !== 0) this.skip(); // That user cannot read the program.
+    const reading = [process.execPath, '-e', `fs.accessSync(${JSON.stringify(COMMAND)})`];
+    if (spawnSync('env', [...under, ...reading]).status !== 0) this.skip(); // That user cannot read the program.
     const data = join(dir, 'data');
     mkdirSync(data);
     writeFileSync(join(data, 'llmp.db.lock'), '', { mode: 0o444 });

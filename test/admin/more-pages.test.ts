@@ -207,8 +207,8 @@ describe('the pages of the Admin UI', () => {
     await eventually('its uses are recorded', async () => {
       daemon.daemon.afterwards.settle();
       await daemon.daemon.usage.flush();
-      const { body } = await daemon.manage('GET', `/manage/audit?token_id=${id}&action=token.use`);
-      return (body as unknown[]).length >= 15;
+      const listed = await daemon.manage('GET', `/manage/audit?token_id=${id}&action=token.use`);
+      return (listed.body as unknown[]).length >= 15;
     });
     await visitor.logIn(MANAGEMENT_TOKEN);
     const { html } = await visitor.get(`tokens/${id}`);
