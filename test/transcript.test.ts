@@ -43,13 +43,13 @@ const CHANGING = new RegExp(
     /\b[0-9a-f]{8}\b/, // the beginning of an id
     /sk-wt-\w{4}…\w{4}/, // as much of a secret as is shown
     /\d{4}-\d\d-\d\dT[\d:.]+Z/,
-    /\d+s ago/,
+    /\d+s ago|\bnow\b/,
   ]
     .map(({ source }) => source)
     .join('|'),
   'g',
 );
-const isTime = (text: string) => / ago$|Z$/.test(text);
+const isTime = (text: string) => / ago$|Z$|^now$/.test(text);
 
 /** Makes what was recorded into what there is now, the same for the same every time. */
 class Translation {
