@@ -18,6 +18,8 @@ import { isHeldBy, keepingOf } from '../daemon/core/caching.js';
 import { fieldsOf } from '../daemon/core/field-values.js';
 import { httpDateMs } from '../daemon/core/http-date.js';
 import { holdsSecret, withoutSecrets } from '../daemon/core/masking.js';
+import { unauthorized } from '../daemon/core/refusal.js';
+import { pathWithoutSecrets } from '../daemon/core/token-in-text.js';
 import { wishOf } from '../daemon/core/wish.js';
 import { cookiesOf } from '../daemon/admin/session.js';
 import { EventStreamParser } from '../daemon/api/event-stream.js';
@@ -25,12 +27,15 @@ import * as schemas from '../daemon/api/schemas.js';
 import { deliveryOf } from '../daemon/dispatcher/entry.js';
 import { addressesBehind } from '../daemon/http/client-address.js';
 import { preflightFields } from '../daemon/http/cors.js';
-import { bearerOf, requestIdOf, subprotocolsOf } from '../daemon/http/credentials.js';
-import { readFields } from '../daemon/http/fields.js';
+import { EventBoundary, FrameBoundary } from '../daemon/http/boundaries.js';
+import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../daemon/http/credentials.js';
+import { readFields, withoutTokens } from '../daemon/http/fields.js';
 import { clientResponseHeaders } from '../daemon/http/headers.js';
+import { ambiguityIn } from '../daemon/http/json-text.js';
 import { pageRequest } from '../daemon/http/paging.js';
 import { isPlainTarget, LARGEST_HEADERS, LONGEST_TARGET } from '../daemon/http/shape.js';
 import { tokenFilter } from '../daemon/http/wire.js';
+import { wordingFor } from '../daemon/http/wording.js';
 import { maskText } from '../daemon/log.js';
 import { UseFields } from '../daemon/store/audit-file/fields.js';
 import { linkOf } from '../daemon/store/audit-file/chain.js';
@@ -87,6 +92,17 @@ const VALUES: Record<string, (size: number) => string> = {
   dots: (size) => filled('1.', size),
   semicolons: (size) => filled(';=', size),
   digits: (size) => filled('9', size),
+};
+// Each begins as a token does in base64: without that nothing more is looked at.
+const TOKENS: Record<string, (size: number) => string> = {
+  'runs of base64 that are too short': (size) => filled('c2std3Qt ', 9) + filled(`${'a'.repeat(72)} `, size - 9),
+  'runs of base64': (size) => filled('c2std3Qt ', 9) + filled(`${'a'.repeat(73)} `, size - 9),
+  'one run of base64': (size) => filled('c2std3Qt', 8) + filled('a', size - 8),
+  'the same, percent-encoded': (size) => filled('c2std3Qt', 8) + filled('%61', size - 8),
+  'the same, percent-encoded three times': (size) => filled('c2std3Qt', 8) + filled('%25252561', size - 8),
+  'tokens that are too short': (size) => filled(`sk-wt-${'a'.repeat(48)}-`, size),
+  'percent signs': (size) => filled('sk-wt-%', size),
+  parameters: (size) => filled('%61=b&', size),
 };
 const FORMS: Record<string, (size: number) => Buffer> = {
   'the name again and again': (size) =>
@@ -287,6 +303,30 @@ const READERS: Record<string, Reader<unknown>> = {
     },
     read: isPlainTarget,
   }),
+  'credentials in a target': allBy({
+    most: LONGEST_TARGET,
+    worst: { ...TOKENS, ...VALUES },
+    read: (text) => {
+      checkNoCredentialIn(`/v1/${text}`);
+      checkNoCredentialIn(`/v1/a?${text}`);
+      return pathWithoutSecrets(text);
+    },
+  }),
+  'tokens in the fields of a request': allBy({
+    most: LARGEST_HEADERS,
+    worst: { ...TOKENS, ...VALUES },
+    read: (value) => [withoutTokens(readFields(['a', value])), withoutTokens(readFields(many('a', value)))],
+  }),
+  'the words of a refusal': allBy({
+    most: LARGEST_HEADERS,
+    worst: { ...TOKENS, ...VALUES },
+    read: (value) =>
+      ['a', 'Authorization', 'User-Agent', 'Sec-WebSocket-Protocol'].map((name) =>
+        wordingFor(unauthorized(), { rawHeaders: [name, value], headers: { [name.toLowerCase()]: value } } as never, {
+          errorShape: 'auto',
+        }),
+      ),
+  }),
   'the fields of a request': allBy({
     most: LARGEST_HEADERS,
     worst: VALUES,
@@ -393,6 +433,32 @@ const READERS: Record<string, Reader<unknown>> = {
     most: 64 * KB,
     worst: { 'unknown ones': (size) => `{${Array.from({ length: size / 10 }, (_, n) => `"${n}":1`).join()}}` },
     read: (text) => [schemas.tokenPatch, schemas.tokenCreate].map((it) => it.safeParse(JSON.parse(text))),
+  }),
+  'what JSON leaves open': allBy({
+    most: 64 * KB,
+    worst: {
+      names: (size) => `{${Array.from({ length: size / 10 }, (_, n) => `"${n}":1`).join()}}`,
+      arrays: (size) => `${'['.repeat(size / 2)}${']'.repeat(size / 2)}`,
+      objects: (size) => `${'{"a":'.repeat(size / 6)}1${'}'.repeat(size / 6)}`,
+      'escaped quotes': (size) => `"${filled('\\"', size)}"`,
+      digits: (size) => filled('9', size),
+      zeros: (size) => `1${filled('0', size)}`,
+      exponents: (size) => `[${filled('1e-9,', size - (size % 5))}1]`,
+    },
+    read: ambiguityIn,
+  }),
+  'the boundaries of messages': allBy({
+    most: PIECE,
+    worst: {
+      'line ends': (size) => bytes(filled('\n', size)),
+      'empty frames': (size) => bytes(filled('\x81\x00', size)),
+      'the largest heads': (size) => bytes(filled(`\x81\xff${'\0'.repeat(12)}`, size)),
+    },
+    read: (piece) => {
+      const events = new EventBoundary();
+      for (let at = 0; at < piece.length; at += 1) events.read(piece.subarray(at, at + 1));
+      new FrameBoundary().read(piece);
+    },
   }),
   'a query of the management API': allBy({
     most: 16 * KB,

@@ -1,4 +1,4 @@
-/** What a text says once it is percent-decoded, for whoever has to know what somebody else may read in it. */
+/** What a text says once it is percent-decoded: a server behind this one may decode it, perhaps more than once. */
 
 // Nobody encodes a text more often than this.
 const MOST_DECODINGS = 3;

@@ -36,8 +36,8 @@ const PREFIX = new RegExp(
   ].join('|'),
 );
 
-// As many as a token has at least.
-const BASE64_RUN = new RegExp(`[A-Za-z0-9+/_-]{${Math.floor((SECRET_LENGTH * 8) / 6)},}`, 'g');
+// At least as long as a token in base64 is. The look-behind keeps a run that is too short from being tried again at each of its characters.
+const BASE64_RUN = new RegExp(`(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{${Math.floor((SECRET_LENGTH * 8) / 6)},}`, 'g');
 
 /** Where the groups of four begin is not known: something may stand in front of them that looks like base64. */
 const holdsTokenInBase64 = (text: string): boolean =>

@@ -179,8 +179,8 @@ export function readFields(rawHeaders: readonly string[]): RequestFields {
 }
 
 /**
- * The fields without those in which a withering token stands, in the name or in the value: what else a client puts its
- * token into never reaches the upstream. Looked for only once the request is admitted, so that nobody else can have it done.
+ * The fields without those that hold a withering token in their name or value: wherever else a client puts its token, the
+ * upstream never gets it. Called for admitted requests only, since others are not forwarded.
  */
 export function withoutTokens(fields: RequestFields): RequestFields {
   const { forwarded, cacheControl, cdnLoop } = fields;
