@@ -3,13 +3,13 @@ import { unavailable } from './refusal.js';
 
 /** The longest that a request of a client waits for the database. */
 export const DATABASE_WAIT_MS = 10_000;
-/** The longest that a request of the management API does: a report over a year takes its time, and the database ends it after that. */
+/** The same for the management API. A report over a year takes its time; the database ends it after as long. */
 export const MANAGEMENT_WAIT_MS = 30_000;
 
 /**
- * Waits for `work`, but no longer than `ms`. It goes on behind that, and nobody hears what came of it.
+ * Waits for `work`, but no longer than `ms`. After that the work goes on, and its result is not used.
  *
- * @param work asks `isLate` before it does what only makes sense for somebody who waits.
+ * @param work calls `isLate` before it does what is of use only while its result is waited for.
  * @throws {Refusal} `unavailable` when it takes longer.
  */
 export async function within<T>(
@@ -25,11 +25,11 @@ export async function within<T>(
       reject(unavailable(new Error(`the database did not answer within ${ms / 1000} s`)));
     });
   });
-  const answer = work(() => isLate);
   try {
+    const answer = work(() => isLate);
+    answer.catch(() => undefined); // A failure after `ms` is not reported to anybody.
     return await Promise.race([answer, late]);
   } finally {
     cancel();
-    answer.catch(() => undefined); // Of which nobody is told any more.
   }
 }
