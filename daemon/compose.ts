@@ -38,6 +38,7 @@ import type { ManageOptions } from './http/manage.js';
 import type { Scraped } from './http/scrape.js';
 import { createHttpServer } from './http/server.js';
 import { upgradesAt } from './http/http-proxy.js';
+import { HeldBodies } from './http/held-bodies.js';
 import { createUpgrades, type Upgrades } from './http/upgrade.js';
 import { fetchFrom } from './http/in-process.js';
 import { probeRoutes } from './http/probes.js';
@@ -220,6 +221,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
   const afterwards = new Afterwards(clock);
   const addressOf = addressesBehind(settings.trustedProxies);
   const loopMark = `llmp-${instanceId.slice(0, 8)}`;
+  const bodies = new HeldBodies();
   const proxy = createProxy({
     admission,
     rateLimits,
@@ -227,6 +229,7 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     cache,
     contents,
     untaken: bounds.untaken,
+    bodies,
     forwarder,
     clock,
     live,
@@ -241,6 +244,8 @@ async function composed(options: ComposeOptions, opened: Opened): Promise<Daemon
     rateLimits,
     addressOf,
     connections: forwarder,
+    untaken: bounds.untaken,
+    bodies,
     forward,
     clock,
     live,

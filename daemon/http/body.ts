@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestFields } from './fields.js';
-import type { HeldBody } from './held-bodies.js';
+import { type HeldBody, PIECE_OVERHEAD_BYTES } from './held-bodies.js';
 import { Refusal } from '../core/refusal.js';
 import { bodyTooLarge } from './shape.js';
 
@@ -38,9 +38,6 @@ export function isHeld({ contentLength }: Framing): boolean {
 export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
   return transferEncoding !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
-
-// What a piece takes beside its bytes. A client can send a body in pieces of one byte.
-const PIECE_OVERHEAD_BYTES = 200;
 
 /**
  * Hands over the whole body once it is there; nothing if the client leaves before. When the memory for held bodies is full, hands over

@@ -1,28 +1,32 @@
 /**
- * The request bodies that are held in memory before anything is spent on them: small ones until they are whole, and those that the
- * cache is asked by until they are forwarded. Nobody knows yet whether they will ever be whole, so they have a bound over all connections.
+ * The request bodies that are held in memory before anything is spent on them: small ones until they are whole, those that the cache is
+ * asked by until they are forwarded, and what a WebSocket's client sends before its handshake is answered. Nobody knows yet whether
+ * they will ever be whole, so all connections together may hold only so much.
  */
 import { InFlight, Member } from '../core/in-flight.js';
 
 /** Of all requests together. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
+/** What a piece takes beside its bytes. A client can send a body in pieces of one byte. */
+export const PIECE_OVERHEAD_BYTES = 200;
+
 export class HeldBodies {
   /** Of all bodies that are held now. */
   bytes = 0;
   readonly #unfinished = new InFlight<HeldBody>();
 
-  /** @param onGivenUp called when the memory is needed for others: the client took too long. */
+  /** @param onGivenUp called when the body is given up, because it is not whole and others need the memory. */
   open(onGivenUp: () => void): HeldBody {
     return new HeldBody(this, onGivenUp);
   }
 
-  /** From its first byte on a body can be given up: one that holds nothing would make no room. */
+  /** From its first byte on a body can be given up. To give up one without a byte would free no memory. */
   began(body: HeldBody): void {
     this.#unfinished.add(body);
   }
 
-  /** The oldest body that is not whole makes room first: a client that means well has sent its body long ago. */
+  /** Gives up unfinished bodies, the oldest first: a client that means well would have sent its body long ago. @returns whether there is room. */
   makeRoom(bytes: number, wanted: HeldBody): boolean {
     while (this.bytes + bytes > MOST_BYTES) {
       const oldest = this.#unfinished.first;
@@ -75,7 +79,7 @@ export class HeldBody extends Member {
     this.#bytes = 0;
   }
 
-  /** Nothing more is to be held of it. */
+  /** Whether nothing more of it may be held. */
   get isReleased(): boolean {
     return this.#isReleased;
   }

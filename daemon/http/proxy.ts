@@ -30,7 +30,7 @@ import type { CorsSettings } from './cors.js';
 import { checkNoCredentialIn, presentedIn } from './credentials.js';
 import { cut, linger } from './endings.js';
 import { type RequestFields, withoutTokens } from './fields.js';
-import { type HeldBody, HeldBodies } from './held-bodies.js';
+import type { HeldBodies, HeldBody } from './held-bodies.js';
 import { Filling } from './filling.js';
 import type { Forwarder, Forwarding, Place, Receiver } from './forward.js';
 import { upstreamRequestHeaders } from './headers.js';
@@ -55,6 +55,7 @@ export interface ProxyOptions extends RecordOptions {
   contents: Pick<ContentReaders, 'begin'>;
   /** Watches over the answers that are not the upstream's: those are watched while they come. */
   untaken: Pick<Untaken, 'watch'>;
+  bodies: HeldBodies;
   forwarder: Forwarder;
   /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
   live: { readonly current: ProxySettings };
@@ -84,10 +85,9 @@ export interface Proxy {
 export function createProxy(options: ProxyOptions): Proxy {
   const inFlight = new InFlight<Exchange>();
   const watches = new Watches(options.clock);
-  const bodies = new HeldBodies();
   return {
     handle(req, res, expectsContinue) {
-      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, watches, bodies);
+      const exchange = new Exchange(options, req, res, expectsContinue, inFlight, watches);
       inFlight.add(exchange);
       void exchange.run();
     },
@@ -148,7 +148,6 @@ class Exchange extends Member implements Receiver, Visitor {
     private readonly expectsContinue: boolean,
     private readonly inFlight: InFlight<Exchange>,
     private readonly watches: Watches,
-    private readonly bodies: HeldBodies,
   ) {
     super();
     this.#settings = options.live.current;
@@ -253,7 +252,7 @@ class Exchange extends Member implements Receiver, Visitor {
     }
     if (this.expectsContinue) this.res.writeContinue();
     this.#turn.beginBody();
-    const held = (this.#held = this.bodies.open(() => {
+    const held = (this.#held = this.options.bodies.open(() => {
       // To read on for a while, as behind other early answers, would take the memory that is wanted.
       this.res.once('finish', () => this.req.socket.destroy());
       this.clientSilent();

@@ -29,6 +29,7 @@ import { bearerOf, checkNoCredentialIn, type Subprotocols, subprotocolsOf } from
 import { endGently, LINGER_MS } from './endings.js';
 import { closeFrame } from './farewell.js';
 import { type RequestFields, withoutTokens } from './fields.js';
+import { type HeldBodies, type HeldBody, PIECE_OVERHEAD_BYTES } from './held-bodies.js';
 import type { Forwarder, Place } from './forward.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';
 import { clientResponseHeaders, recordedId } from './headers.js';
@@ -36,6 +37,7 @@ import { type ForwardUpgrade, malformedAnswer, type UpgradeReceiver } from './ht
 import { asRefusal, sendProblem } from './problems.js';
 import { type RecordOptions, RequestRecord } from './record.js';
 import { checkShape } from './shape.js';
+import type { Untaken } from './untaken.js';
 import { Watch, Watches } from './watch.js';
 import { wordingFor, type WordingSettings } from './wording.js';
 
@@ -48,6 +50,10 @@ export interface UpgradeOptions extends RecordOptions {
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
   /** Its connections to the upstream are counted together with these. */
   connections: Pick<Forwarder, 'reserve' | 'release'>;
+  /** Watches over refusals. Other answers are watched while they come. */
+  untaken: Pick<Untaken, 'watch'>;
+  /** What clients send before their answer is held together with the bodies of other requests. */
+  bodies: HeldBodies;
   forward: ForwardUpgrade;
   /** Those in force: SIGHUP may put others in their place. A connection keeps what it began with. */
   live: { readonly current: UpgradeSettings };
@@ -102,6 +108,7 @@ class Upgrade implements UpgradeReceiver {
   readonly #res: ServerResponse;
   #early: Buffer[] = [];
   #earlyBytes = 0;
+  readonly #held: HeldBody;
   #place: Place | null = null;
   #holdsConnection = false;
   #request: ClientRequest | null = null;
@@ -125,6 +132,9 @@ class Upgrade implements UpgradeReceiver {
     this.#record = new RequestRecord(options, req);
     this.#record.realtime = new RealtimeReader(req.url ?? '');
     this.#watch = new Watch(watches);
+    this.#held = options.bodies.open(() => {
+      this.#refuse(unavailable());
+    });
     this.#res = this.#response();
     socket.on('error', (error) => {
       this.#record.cause ??= error;
@@ -176,11 +186,18 @@ class Upgrade implements UpgradeReceiver {
 
   /** What the client sends before it has its answer. If it were not read, nobody would notice that the client leaves. */
   readonly #keepEarly = (piece: Buffer) => {
-    if (this.#record.status !== null) return;
+    if (this.#record.status !== null || piece.length === 0) return;
     this.#earlyBytes += piece.length;
-    if (this.#earlyBytes <= MOST_EARLY_BYTES) this.#early.push(piece);
-    else this.#refuse(new Refusal('malformed_request', 'too much was sent before the answer to the handshake'));
+    if (this.#earlyBytes > MOST_EARLY_BYTES) {
+      this.#refuse(new Refusal('malformed_request', 'too much was sent before the answer to the handshake'));
+    } else if (this.#held.takes(piece.length + PIECE_OVERHEAD_BYTES)) this.#early.push(piece);
+    else this.#refuse(unavailable());
   };
+
+  #forgetEarly(): void {
+    this.#early = [];
+    this.#held.release();
+  }
 
   async #countAddress(): Promise<void> {
     const { rateLimits } = this.options;
@@ -252,7 +269,7 @@ class Upgrade implements UpgradeReceiver {
     socket.off('data', this.#keepEarly).pause();
     // From here on the client's bytes are the upstream's, those first that came early.
     if (this.#earlyBytes > 0) socket.unshift(Buffer.concat(this.#early));
-    this.#early = [];
+    this.#forgetEarly();
     socket.setDefaultEncoding('latin1'); // Header bytes stay what they are.
     return headers;
   }
@@ -299,6 +316,7 @@ class Upgrade implements UpgradeReceiver {
       this.#refuse(new Refusal('upstream_key_rejected', "upstream rejected the project's key"));
       return;
     }
+    this.#forgetEarly();
     try {
       res.writeHead(status, this.#clientHeaders(answer)).flushHeaders();
     } catch (error) {
@@ -397,10 +415,12 @@ class Upgrade implements UpgradeReceiver {
     if (this.#isDecided()) return;
     const refusal = asRefusal(error);
     this.#record.refused(refusal);
+    this.#forgetEarly();
     this.#watch.end();
     this.#request?.destroy();
     const headers = { ...REFUSAL_HEADERS, ...this.#cors };
     sendProblem(this.#res, refusal, this.#record.requestId, headers, wordingFor(refusal, this.req, this.#settings));
+    this.options.untaken.watch(this.#res);
   }
 
   /** The token was revoked or has expired, or its project was deactivated. */
@@ -451,6 +471,7 @@ class Upgrade implements UpgradeReceiver {
     this.#cancelExpiry();
     // After a 101 it does not matter which side ends it.
     this.#record.outcome ??= this.#record.status === 101 ? 'ok' : 'client_closed';
+    this.#forgetEarly();
     this.#watch.end();
     this.#place?.leave();
     this.#request?.destroy();

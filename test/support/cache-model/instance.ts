@@ -8,6 +8,7 @@ import { CacheUpkeep } from '../../../daemon/core/cache-upkeep.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
 import { Afterwards } from '../../../daemon/http/afterwards.js';
+import { HeldBodies } from '../../../daemon/http/held-bodies.js';
 import { createProxy } from '../../../daemon/http/proxy.js';
 import { MANAGEMENT_TOKEN } from '../daemon.js';
 import type { TestClock } from '../clock.js';
@@ -72,6 +73,7 @@ export class Instance {
       rateLimits: { countsAddresses: false, countAddress: () => undefined, countValid: () => undefined },
       addressOf: () => null,
       untaken: { watch: () => undefined },
+      bodies: new HeldBodies(),
       cache: this.cache,
       contents: new ContentReaders({ decode: () => null, live }),
       forwarder: upstream.forwarderOf(index),
