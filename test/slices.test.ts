@@ -70,6 +70,20 @@ describe('Work that can wait', () => {
     expect(done).to.deep.equal(['pipelined 1', 'probe', 'list']);
   });
 
+  it('of the usual kind is done also while others ask for urgent work without end (finding B1)', async () => {
+    let asked = 0;
+    const askAgain = () => {
+      clock.advance(1);
+      asked += 1;
+      if (asked < 20) slices.add(askAgain, 'urgent');
+    };
+    slices.add(askAgain, 'urgent');
+    add('usual', ['list', 'page']);
+    await turns();
+    expect(done).to.deep.equal(['list', 'page']);
+    await turns(20);
+  });
+
   it('does not rest when nobody else is served', async () => {
     add('late', ['1', '2', '3']);
     await turns();

@@ -117,7 +117,7 @@ export function boundConnections(
   };
   server.maxConnections = most;
   server.on('connection', (socket: Socket) => {
-    if (sockets.has(socket)) return; // Given back, by who looked at an upgrade.
+    if (sockets.has(socket)) return; // It came before: its request asked for another protocol and did not get it.
     sockets.set(socket, clock.monotonic());
     socket.once('close', () => sockets.delete(socket));
     if (sockets.size >= most) makeRoom();

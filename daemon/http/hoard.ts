@@ -1,25 +1,23 @@
-/** Something that holds memory for a client, which may do so on purpose. */
+/** Something that holds memory on behalf of a client. A hostile client makes it hold as much as it can. */
 export interface Holder {
   /** Since when, by the monotonic clock. */
   sinceMs: number;
-  /** About how much. Set by the hoard. */
+  /** About how much, in whole bytes. Set by the hoard. */
   bytes: number;
-  /** Ends it, as a rule with its connection. It lets go by itself then. */
+  /** Ends it, as a rule together with its connection. The hoard has let go of it by then. */
   drop(): void;
 }
 
-// So that room is not made for each byte.
+// Room is made down to this part of the limit, so that not every further byte has to make room again.
 const ENOUGH = 0.9;
 
 /**
- * Those who hold memory, the oldest first. Beyond `mostBytes` for all together the oldest are dropped that hold at least their share:
- * whoever holds much for long is hostile or broken, and a client that means well holds little, or not for long.
+ * Holders of memory, the oldest first. When all together hold more than `mostBytes`, those are dropped that hold at least the average, the
+ * oldest of them first. A client that means well holds little, or not for long; one that holds much for long is hostile or broken.
  */
 export class Hoard<T extends Holder> {
   readonly #holders = new Set<T>();
   #bytes = 0;
-  /** How many were dropped so far. */
-  dropped = 0;
 
   constructor(
     private readonly mostBytes: number,
@@ -30,16 +28,14 @@ export class Hoard<T extends Holder> {
     return this.#bytes;
   }
 
-  get size(): number {
-    return this.#holders.size;
-  }
-
-  /** From now on the holder has so much. */
+  /** From now on the holder holds so much in all. */
   hold(holder: T, bytes: number): void {
-    this.#bytes += bytes - holder.bytes;
-    holder.bytes = bytes;
+    // A sum of fractions would drift, and could become more than all the holders have: then there would be nobody to drop, for ever.
+    const whole = Math.ceil(bytes);
+    this.#bytes += whole - holder.bytes;
+    holder.bytes = whole;
     this.#holders.add(holder);
-    // One alone, such as a large answer to a slow client, keeps nobody out.
+    // A single holder, such as a large response to a slow client, may exceed the limit: it keeps nobody else out.
     while (this.#bytes > this.mostBytes && this.#holders.size > 1) this.#makeRoom();
   }
 
@@ -49,7 +45,7 @@ export class Hoard<T extends Holder> {
     holder.bytes = 0;
   }
 
-  /** Drops those that it is true of. */
+  /** Drops all holders for which `isUnwanted` is true. */
   dropWhere(isUnwanted: (holder: T) => boolean): void {
     for (const holder of this.#holders) if (isUnwanted(holder)) this.#drop(holder);
   }
@@ -64,7 +60,6 @@ export class Hoard<T extends Holder> {
 
   #drop(holder: T): void {
     this.letGo(holder);
-    this.dropped += 1;
     this.onDropped();
     holder.drop();
   }

@@ -1,13 +1,13 @@
 /**
- * What clients have sent that nobody serves yet: heads that are not whole, and requests that wait behind another one on their connection.
- * It is bounded for each connection, and for all connections of all listeners together. A request that comes alone and whole pays a glance
- * for this.
+ * What clients have sent and the daemon does not serve yet: unfinished heads, and requests that wait behind another one on their connection.
+ * The memory for it is bounded for each connection, and for all connections of all listeners together. A request that comes alone and
+ * whole costs next to nothing here.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/ports.js';
 import { type Holder, Hoard } from './hoard.js';
-import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser } from './parser.js';
+import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser, type Reads } from './parser.js';
 import { type Class, Slices } from './slices.js';
 
 export type Serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
@@ -18,23 +18,23 @@ export type Urgency = 'direct' | 'urgent' | 'usual';
 export interface IntakeOptions {
   clock: Clock;
   heap: { readonly isFull: boolean };
-  /** Told of each connection that is ended because there is no room. */
+  /** Called for each connection that is ended because memory is short. */
   onDropped: () => void;
-  /** What all may hold together. */
+  /** How much all connections may hold together. */
   mostBytes?: number;
 }
 
-// When as many wait, nothing more is parsed or read, so that memory stays bounded. Not from the first on: that a client
-// has left is noticed by reading.
+// When so many requests wait on a connection, nothing more of it is parsed or read, so that memory stays bounded. Until then it is
+// read: only so does the daemon notice that a client has left.
 const MOST_WAITING = 4;
-// Not at each one that leaves: to stop and go on costs something.
+// Not as soon as one request has left: to stop reading and to go on has its price.
 const GO_ON_AT = MOST_WAITING / 2;
 const MOST_BYTES = 16 * 1024 * 1024;
-// What one holds beside its bytes, measured: a connection with its parser, a request and its response, a name or value of a field.
+// What each takes beside its bytes, as measured: a connection with its parser; a request with its response; a field's name or value.
 const CONNECTION_BYTES = 2 * 1024;
 const REQUEST_BYTES = 3 * 1024;
 const TEXT_BYTES = 40;
-/** How long a head may take while room is short. Otherwise it is the ten seconds of `headersTimeout`. */
+/** How long a head may take while memory is short. At other times the ten seconds of `headersTimeout` are the limit. */
 const HASTY_MS = 1_000;
 const LARGE_BYTES = 8 * 1024;
 const LOOK_EVERY_MS = 100;
@@ -52,30 +52,26 @@ export class Intake {
     this.#hoard = new Hoard(this.#mostBytes, options.onDropped);
   }
 
-  /** What is held now, about. */
-  get bytes(): number {
-    return this.#hoard.bytes;
-  }
-
   /** Counts what arrives at the connections of a server. */
   watch(server: Server): void {
     server.on('connection', (socket: ParsedSocket) => {
       this.slices.hurry();
       const { parser } = socket;
       if (parser === null) return;
-      this.#connections.get(socket)?.letGo(); // Given back, by who looked at an upgrade.
+      this.#connections.get(socket)?.replaced(); // It came before: its request asked for another protocol and did not get it.
       this.#connections.set(socket, new Arriving(this, socket, parser));
     });
   }
 
   /**
-   * One request at a time for each connection: each waits until those before it are answered. One that is alone begins at once if it is
-   * `direct`. All others take their turn with those of other connections, and those of a client that does not wait for its answers come last.
+   * Serves one request of a connection at a time: each waits until those before it are answered. One that is alone begins at once if it
+   * is `direct`. All others take turns with the requests of other connections. Those of a client that does not wait for its answers come
+   * last.
    */
   inTurn(serve: Serve, urgencyOf: (req: IncomingMessage) => Urgency): Serve {
     const serveSoon = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean, when: Class) => {
       this.slices.add(() => {
-        // Unless it was refused meanwhile: its rest could not be read.
+        // It was refused meanwhile if the rest of it could not be parsed.
         if (isOpen(req.socket) && !res.headersSent) serve(req, res, expectsContinue);
       }, when);
     };
@@ -95,7 +91,7 @@ export class Intake {
         return;
       }
       arriving?.enter(req);
-      // Node gives a response its connection when the one before has gone out. What is done later is behind the end of that.
+      // Node gives a response its connection when the response before it has gone out.
       res.once('socket', () => {
         arriving?.leave();
         serveSoon(req, res, expectsContinue, 'late');
@@ -103,7 +99,7 @@ export class Intake {
     };
   }
 
-  /** The parser has stopped, as it was told to. @param rest what it has not parsed. */
+  /** The parser has stopped, as it was told to. @param rest the bytes that it has not parsed. */
   stopped(socket: Socket, rest: Buffer): void {
     this.#connections.get(socket)?.stopped(rest);
   }
@@ -137,7 +133,7 @@ export class Intake {
   }
 }
 
-/** Whether an answer could go out: not behind one that said it is the connection's last. */
+/** Whether a response could still go out. After one with `Connection: close` none can. */
 const isOpen = (socket: Socket) => !socket.writableEnded && !socket.destroyed;
 
 /** What has arrived on one connection and is not served. */
@@ -149,17 +145,27 @@ class Arriving implements Holder {
   /** Whether a request ever came before those before it were answered. */
   hasPipelined = false;
   #waiting = 0;
-  /** Bytes of what waits, and of the head that is not whole. Never less than there are. */
+  /** Bytes of what waits, and of the head that is not whole. */
   #read = 0;
+  /** Those of them that may belong to the head that is not whole. */
+  #head = 0;
   /** Names and values of the fields of what waits. */
   #texts = 0;
-  /** What was read and is not parsed: the parser is stopped. */
+  /** Bytes that were read and are not parsed, because the parser was stopped. */
   #rest: Buffer | null = null;
+  /** Bytes of the last read that are not parsed, as long as that read is not counted. */
+  #unparsed = 0;
   #isReading = true;
   #isGoingOn = false;
   #isHeard = false;
   /** False from the beginning of a head to its end, and before the first one. */
   #isHeadWhole = false;
+  /** The head that is not whole began with the last read. */
+  #isHeadNew = false;
+  readonly #reads: Reads;
+  readonly #onClose = () => {
+    this.letGo();
+  };
 
   constructor(
     private readonly intake: Intake,
@@ -169,20 +175,32 @@ class Arriving implements Holder {
     const begin = parser.onIncoming;
     onEachHead(parser, () => {
       this.#isHeadWhole = false;
+      this.#isHeadNew = true;
     });
     parser.onIncoming = (req, keepAlive) => {
       this.#isHeadWhole = true;
+      this.#head = 0;
       if (this.#waiting === 0) this.#read = this.#texts = 0; // It is served at once.
       const verdict = begin.call(parser, req, keepAlive);
       return verdict === 0 && this.#waiting >= MOST_WAITING ? PAUSED : verdict;
     };
-    onEachRead(socket, parser, (bytes) => {
-      const isInHead = this.#isParsing && !this.#isHeadWhole;
-      if (!isInHead && this.bytes === 0 && this.#waiting === 0) return;
-      this.isInHead = isInHead;
-      if (this.#rest === null) this.#read += bytes; // Else it is counted as that.
-      this.#count();
+    this.#reads = onEachRead(socket, parser, (bytes) => {
+      this.#arrived(bytes);
     });
+  }
+
+  #arrived(bytes: number): void {
+    const isInHead = this.#isParsing && !this.#isHeadWhole;
+    if (!isInHead && this.bytes === 0 && this.#waiting === 0) return;
+    const parsed = bytes - this.#unparsed;
+    this.#unparsed = 0;
+    this.isInHead = isInHead;
+    this.#read += parsed;
+    if (isInHead) {
+      this.#head = this.#isHeadNew ? parsed : this.#head + parsed;
+      this.#isHeadNew = false;
+    }
+    this.#count();
   }
 
   get isWaiting(): boolean {
@@ -200,6 +218,13 @@ class Arriving implements Holder {
     if (!this.#isReading) this.#readOn();
   }
 
+  /** The connection has another parser now, and somebody else counts what it reads. */
+  replaced(): void {
+    this.letGo();
+    this.#reads.stop();
+    this.socket.off('close', this.#onClose);
+  }
+
   enter(req: IncomingMessage): void {
     this.hasPipelined = true;
     this.#waiting += 1;
@@ -209,22 +234,21 @@ class Arriving implements Holder {
   }
 
   leave(): void {
-    if (this.#waiting === 0) return; // Let go of.
-    this.#read -= this.#read / this.#waiting;
-    this.#texts -= this.#texts / this.#waiting;
+    if (this.#waiting === 0) return; // The connection has been let go of.
+    // Which bytes are whose is not known: it takes its share with it, and nothing of a head that is not whole.
+    this.#read -= Math.floor((this.#read - this.#head) / this.#waiting);
+    this.#texts -= Math.floor(this.#texts / this.#waiting);
     this.#waiting -= 1;
     this.#count();
     if (this.#waiting <= GO_ON_AT && !this.#isReading) this.#goOnSoon();
   }
 
+  /** Within a read: what it has brought is counted when it is over. */
   stopped(rest: Buffer): void {
     if (this.socket.destroyed) return;
-    const all = this.#rest === null ? rest : Buffer.concat([this.#rest, rest]);
-    // A piece keeps all that it is a piece of.
-    this.#rest = all.length < all.buffer.byteLength / 2 ? Buffer.from(all) : all;
-    if (this.#isReading) this.#stopReading();
-    this.#count();
-    if (this.#waiting <= GO_ON_AT) this.#goOnSoon();
+    this.#unparsed = rest.length;
+    // A small part of a large buffer would keep all of it in memory.
+    this.#rest = rest.length < rest.buffer.byteLength / 2 ? Buffer.from(rest) : rest;
   }
 
   get #isParsing(): boolean {
@@ -233,16 +257,14 @@ class Arriving implements Holder {
 
   #count(): void {
     if (!this.isInHead && this.#waiting === 0 && this.#rest === null) {
-      this.#read = this.#texts = 0;
+      this.#read = this.#head = this.#texts = 0;
       this.intake.letGo(this);
       return;
     }
     if (this.socket.destroyed) return;
     if (!this.#isHeard) {
       this.#isHeard = true;
-      this.socket.once('close', () => {
-        this.letGo();
-      });
+      this.socket.once('close', this.#onClose);
     }
     const texts = this.#texts + (this.isInHead ? this.parser._headers.length : 0);
     const requests = this.#waiting * REQUEST_BYTES;
@@ -260,7 +282,7 @@ class Arriving implements Holder {
 
   /** Parses what was left, up to the next stop, and reads on. */
   #goOn(): void {
-    const { socket, parser } = this;
+    const { socket } = this;
     if (socket.destroyed || !this.#isParsing || this.#waiting > GO_ON_AT) return;
     if (socket._paused) {
       socket.once('drain', () => {
@@ -270,33 +292,26 @@ class Arriving implements Holder {
     }
     const rest = this.#rest;
     this.#rest = null;
-    this.#readOn();
-    if (rest !== null) {
-      parser.resume();
-      // To the parser a piece without a byte is the end of the connection.
-      if (rest.length > 0) {
-        socket.emit('data', rest);
-        this.#parsed(rest.length);
-      }
-    }
+    if (rest !== null) this.#reads.resume(rest);
+    // What is read behind the rest must not come to a parser that has stopped in the middle of it.
+    if (!this.#hasRest) this.#readOn();
     this.#count();
   }
 
-  /** @param bytes of a rest, of which the parser may have left something again. */
-  #parsed(bytes: number): void {
-    this.#read += bytes - (this.#rest?.length ?? 0);
-    this.isInHead = this.#isParsing && !this.#isHeadWhole;
+  get #hasRest(): boolean {
+    return this.#rest !== null;
   }
 
   get #restBytes(): number {
-    return this.#rest?.buffer.byteLength ?? 0;
+    return this.#rest === null ? 0 : this.#rest.buffer.byteLength + this.#reads.aheadBytes;
   }
 
   #stopReading(): void {
     this.#isReading = false;
     // Node resumes a connection behind every message, and must not get to.
     this.socket.resume = () => this.socket;
-    // Behind a resumption that is already under way.
+    this.socket.pause();
+    // Once more behind a resumption that is already under way.
     process.nextTick(() => {
       if (this.#isReading) return;
       this.socket.pause();

@@ -122,7 +122,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
       serveWithoutUpgrade(server, req, socket, rest);
     }
   });
-  refuseUnreadable(server, { proxy, offPath, clock, intake, log });
+  refuseUnreadable(server, { proxy, offPath, clock, intake, untaken, log });
   return Object.assign(server, { promiseNoMore: connections.promiseNoMore });
 }
 

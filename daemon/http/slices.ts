@@ -75,7 +75,7 @@ export class Slices {
     const begunAtMs = this.clock.monotonic();
     const isOver = () => this.clock.monotonic() >= begunAtMs + SLICE_MS;
     urgent.work(isOver);
-    if (!isOver()) usual.work(isOver);
+    usual.work(isOver); // At least one, also while others ask for urgent work without end.
     if (isOver() || this.#isResting || late.length === 0) return;
     const lateAtMs = this.clock.monotonic();
     late.work(() => this.clock.monotonic() >= lateAtMs + LATE_SLICE_MS);

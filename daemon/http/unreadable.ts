@@ -15,6 +15,7 @@ import { cacheFields, type Proxy } from './proxy.js';
 import type { Unread } from './record.js';
 import { Seldom } from './seldom.js';
 import { headersTooLarge, LONGEST_TARGET, methodNotAllowed } from './shape.js';
+import type { Untaken } from './untaken.js';
 import type { Wording } from './wording.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
@@ -25,13 +26,15 @@ export interface UnreadableOptions {
   offPath: OffPath | null;
   clock: Clock;
   intake: Pick<Intake, 'stopped'>;
+  untaken: Pick<Untaken, 'watch'>;
   log: Pick<Log, 'warn'>;
 }
 
 // Somebody configured a client wrongly, and it tries again and again: once in a while is enough to find it by.
 const SAY_EVERY_MS = 10_000;
 
-export function refuseUnreadable(server: Server, { proxy, offPath, clock, intake, log }: UnreadableOptions): void {
+export function refuseUnreadable(server: Server, options: UnreadableOptions): void {
+  const { proxy, offPath, clock, intake, untaken, log } = options;
   const unreadable = new WeakSet<Duplex>();
   /** By protocol. */
   const warnings = new Map<string, Seldom<[from: string | undefined]>>();
@@ -72,6 +75,7 @@ export function refuseUnreadable(server: Server, { proxy, offPath, clock, intake
       const requestId = requestIdOf(current.req.headers['x-request-id']);
       const fields = cacheFields(proxy, current.req.url ?? '');
       sendProblem(current, refusal, requestId, fields, offPath?.wording(refusal, current.req));
+      untaken.watch(current);
     }
   };
 

@@ -1,4 +1,4 @@
-/** Answers that are given and not taken: how long a client may leave them there, and how much of them all clients may together. */
+/** Responses that clients do not read: how long a client may leave one unread, and how many bytes all clients together may. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/ports.js';
@@ -7,13 +7,13 @@ import { type Holder, Hoard } from './hoard.js';
 export interface UntakenOptions {
   clock: Clock;
   heap: { readonly isFull: boolean };
-  /** Told of each connection that is ended because there is no room. */
+  /** Called for each connection that is ended because memory is short. */
   onDropped: () => void;
-  /** What all may leave there together. */
+  /** How much all clients together may leave unread. */
   mostBytes?: number;
 }
 
-/** How long a client may take for each KiB of the answer it is given. */
+/** How long a client may take for each KiB of a response. */
 export const TAKEN_WITHIN_MS = 30_000;
 const ENOUGH_BYTES = 1024;
 const LOOK_EVERY_MS = 1_000;
@@ -30,29 +30,22 @@ export class Untaken {
     this.#hoard = new Hoard(options.mostBytes ?? MOST_BYTES, options.onDropped);
   }
 
-  /** How many bytes wait. */
-  get bytes(): number {
-    return this.#hoard.bytes;
-  }
-
   /**
-   * After `end()` of an answer: sees to it that the client takes it, or ends the connection.
+   * Ends the connection if the client does not read the response in time. Call it after `end()`.
    *
-   * @param isKept its bytes are those of the cache, which bounds them itself.
+   * @param isKept whether its bytes lie in the cache, which bounds them itself.
    */
   watch(res: ServerResponse, isKept = false): void {
     const { socket } = res;
-    // As a rule the kernel has taken all of it by now.
+    // As a rule the kernel has taken all of the response by now.
     if (!socket || socket.writableLength === 0 || this.#answers.has(socket)) return;
     const answer = new Answer(socket, this.options.clock.monotonic());
     this.#answers.set(socket, answer);
-    const over = () => {
-      res.off('close', over);
+    res.once('close', () => {
       this.#answers.delete(socket);
       this.#hoard.letGo(answer);
       if (this.#answers.size === 0) this.#rest();
-    };
-    res.once('close', over);
+    });
     if (!isKept) this.#hoard.hold(answer, socket.writableLength);
     this.#lookSoon();
   }

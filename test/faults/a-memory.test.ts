@@ -59,6 +59,26 @@ describe('A: the memory that strangers hold', function () {
       const clients = await open(600, upgrade + HEAD);
       await eventually('the first ones are ended', () => openOf(clients) <= MOST_BYTES / HEAD.length, SOON_MS);
     });
+
+    it('A20 also behind requests that were answered meanwhile (finding B2)', async () => {
+      const clients = await open(600, 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(3) + HEAD);
+      await eventually('the first ones are ended', () => openOf(clients) <= MOST_BYTES / HEAD.length, SOON_MS);
+    });
+
+    it('A20 a connection takes no more for each request that asks for another protocol (finding B2)', async () => {
+      const client = await stage.client();
+      const listeners: number[] = [];
+      for (let requests = 0; requests < 12; requests++) {
+        const upgrade = head('GET /live', null, { Connection: 'Upgrade', Upgrade: 'h2c' });
+        client.send(upgrade.slice(0, 20));
+        await read([client], requests * upgrade.length + 20);
+        client.send(upgrade.slice(20));
+        expect((await client.answer()).status).to.equal(200);
+        const served = stage.servedTo(client);
+        listeners.push(served.eventNames().reduce((sum, name) => sum + served.listenerCount(name), 0));
+      }
+      expect(listeners.at(-1)).to.equal(listeners[1]);
+    });
   });
 
   describe('with requests behind one that is not answered', () => {
@@ -76,6 +96,44 @@ describe('A: the memory that strangers hold', function () {
       // Of those on which much waits nothing is read, not even their end, until there is less.
       for (const exchange of held) exchange.answer(200);
     });
+
+    it('A17 counts the bytes of those that are parsed, too (finding B1)', async () => {
+      const held: Exchange[] = [];
+      stage.upstream.script = (exchange) => {
+        held.push(exchange);
+      };
+      const large = `GET / HTTP/1.1\r\nHost: a\r\nX-Filler: ${'x'.repeat(12_000)}\r\n\r\n`.repeat(4);
+      const clients = await open(400, stage.get({}, '/v1/slow') + large);
+      await eventually('some are ended', () => openOf(clients) <= MOST_BYTES / large.length);
+      for (const client of clients) client.destroy();
+      let areGone = false;
+      const gone = stage.allGone().then(() => (areGone = true));
+      // What was pipelined is served when nobody else is, and the clock stands still.
+      await eventually('all are gone', () => {
+        for (const exchange of held.splice(0)) exchange.answer(200);
+        stage.daemon.clock.advance(SECOND_MS / 10);
+        return areGone;
+      });
+      await gone;
+    });
+  });
+
+  it('A30 behind handshakes that are not answered is bounded over all connections (finding B5)', async () => {
+    const held: Exchange[] = [];
+    stage.upstream.script = (exchange) => {
+      held.push(exchange);
+    };
+    const handshake = stage.get({
+      Connection: 'Upgrade',
+      Upgrade: 'websocket',
+      'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+      'Sec-WebSocket-Version': '13',
+    });
+    const clients = await open(300, handshake + 'x'.repeat(64 * 1024));
+    const [oldest] = clients;
+    expect(await oldest?.answer()).to.include({ status: 503 });
+    for (const client of clients) client.destroy();
+    for (const exchange of held) exchange.fin();
   });
 
   describe('with answers that nobody reads', () => {
@@ -97,6 +155,28 @@ describe('A: the memory that strangers hold', function () {
         expect(served.destroyed, 'after 20 s').to.equal(false);
         stage.daemon.clock.advance(20 * SECOND_MS);
         expect(served.destroyed, 'after 40 s').to.equal(true);
+      });
+    }
+
+    const REFUSED: Record<string, string> = {
+      'of a handshake': head('GET /v1/realtime', null, {
+        Connection: 'Upgrade',
+        Upgrade: 'websocket',
+        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+        'Sec-WebSocket-Version': '13',
+      }),
+      'of a request that cannot be read to its end': `${head('POST /none', null, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,
+    };
+    for (const [what, request] of Object.entries(REFUSED)) {
+      it(`D06 the refusal ${what} ends its connection as well (finding B1)`, async () => {
+        const client = await stage.client();
+        await eventually('it is connected', () => stage.servedIfAny(client));
+        const served = stage.servedTo(client);
+        served._write = served._writev = () => undefined; // As if the kernel had no room.
+        client.send(request);
+        await eventually('it is refused', () => served.writableLength > 0);
+        stage.daemon.clock.advance(40 * SECOND_MS);
+        expect(served.destroyed).to.equal(true);
       });
     }
   });

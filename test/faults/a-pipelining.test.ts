@@ -136,6 +136,30 @@ describe('A: several requests on one connection', () => {
     });
   }
 
+  const NONE = 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n';
+
+  it('A17 when exactly as many as may wait have come, the connection stays open (finding B1)', async () => {
+    const { reached } = slowUpstream();
+    const client = await stage.client(get('slow') + NONE.repeat(4));
+    (await reached).answer(200, '', 'slow');
+    expect((await client.answer()).text).to.equal('slow');
+    for (let answers = 0; answers < 4; answers++) expect((await client.answer()).status).to.equal(404);
+    for (let i = 0; i < 10; i++) await turn();
+    stage.daemon.clock.advance(10 * SECOND_MS);
+    expect(stage.servedTo(client).destroyed).to.equal(false);
+  });
+
+  it('A17 also behind a request that asked for another protocol: none of them is lost (finding B1)', async () => {
+    const { reached } = slowUpstream();
+    const client = await stage.client(get('slow', { Connection: 'Upgrade', Upgrade: 'h2c' }));
+    const slow = await reached;
+    client.send(NONE.repeat(8_000));
+    await expectReadingStops(client);
+    slow.answer(200, '', 'slow');
+    expect((await client.answer()).text).to.equal('slow');
+    for (let answers = 0; answers < 8_000; answers++) expect((await client.answer()).status).to.equal(404);
+  });
+
   describe('while one waits behind another', () => {
     const LEAVING: Record<string, (client: RawClient) => void> = {
       'closes its connection': (client) => {
