@@ -15,7 +15,8 @@ export interface ProbeOptions {
   log: Pick<Log, 'warn'>;
 }
 
-const MOST_CONNECTIONS = 100;
+// As many as a daemon takes by default: who watches over it must find room beside a thousand strangers.
+const MOST_CONNECTIONS = 10_000;
 
 /** A listener that is bounded as the daemon's are: a stranger who reaches it must not be able to end the dispatcher. */
 export function createProbeServer({ registry, state, isDraining, clock, log }: ProbeOptions): HttpServer {

@@ -58,7 +58,7 @@ export function holdBody(
       req.off('data', hold).off('end', finish).pause();
       held.release();
       turns.waitForNobody();
-      const first = { value: Buffer.concat(pieces), done: false } as const;
+      const first = { value: joined(pieces), done: false } as const;
       onBody(within(LARGEST_HELD, first, piecesOf(req, turns), turns));
     } else if (!req.complete) turns.waitForClient();
   };
@@ -66,8 +66,7 @@ export function holdBody(
     if (held.isReleased) return;
     held.finish();
     turns.waitForNobody();
-    const [first] = pieces;
-    onBody(pieces.length === 1 && first ? first : Buffer.concat(pieces));
+    onBody(joined(pieces));
   };
   turns.waitForClient();
   req.on('data', hold).on('end', finish);
@@ -121,7 +120,7 @@ export async function gatherBody(
       const piece = await rest.next();
       if (piece.done) {
         held.finish();
-        return Buffer.concat(pieces);
+        return joined(pieces);
       }
       pieces.push(piece.value);
       bytes += piece.value.length;
@@ -134,9 +133,15 @@ export async function gatherBody(
   return following(pieces, rest);
 }
 
+/** In one piece. One alone is not copied. */
+function joined(pieces: readonly Buffer[]): Buffer {
+  const [first] = pieces;
+  return pieces.length === 1 && first ? first : Buffer.concat(pieces);
+}
+
 /** What has come, and then what comes. Of what has come nothing is held once it is taken. */
 async function* following(pieces: Buffer[], rest: Pieces): AsyncGenerator<Buffer> {
-  yield Buffer.concat(pieces.splice(0));
+  yield joined(pieces.splice(0));
   for (let piece = await rest.next(); !piece.done; piece = await rest.next()) yield piece.value;
 }
 

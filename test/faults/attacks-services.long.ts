@@ -41,7 +41,7 @@ describe('Attacks on services beside the daemon, at a heap of 256 MB', function 
     child = service;
     for await (const line of createInterface({ input: service.stdout })) {
       const { message, address } = JSON.parse(line) as { message: string; address: string };
-      if (message !== 'listening') continue;
+      if (message !== 'listening' && message !== 'dispatching') continue;
       service.stdout.resume();
       const url = `http://${address}`;
       return {

@@ -138,16 +138,30 @@ export async function attack(target: Target, hostility: Hostility, heldMs: numbe
   }
 }
 
-const MOST_MB = 64;
 const MOST_OF_P99 = 1.2;
+/** By so much p99 differs from one run to the next on a quiet machine, without any attack. */
+const UNSTEADY_MS = 10;
+
+export interface Bearable {
+  /** What the process may take at most, in MB of 10^6 bytes. */
+  mostMb?: number;
+  /** False where the connections are served, and cost others what they would cost as anybody's. */
+  isP99Judged?: boolean;
+}
 
 /** Prints what an attack cost, and fails when it was more than a process may suffer from a thousand connections. */
-export function expectBearable(title: string, damage: Damage): void {
+export function expectBearable(
+  title: string,
+  damage: Damage,
+  { mostMb = 64, isP99Judged = true }: Bearable = {},
+): void {
   console.log(`      ${title}: ${inWords(damage)}`);
   expect(damage.isAlive, 'the process lives').to.equal(true);
   expect(Object.keys(damage.statuses), 'what the polite clients are answered').to.deep.equal(['200']);
-  expect(damage.grewMb, 'MB more').to.be.below(MOST_MB);
-  expect(damage.p99Ratio, 'p99 of the polite clients, as a multiple').to.be.below(MOST_OF_P99);
+  expect(damage.grewMb, 'MB more').to.be.below(mostMb);
+  if (!isP99Judged) return;
+  const alone = Math.max(damage.before.p99Ms, damage.after.p99Ms);
+  expect(damage.held.p99Ms, 'p99 of the polite clients, in ms').to.be.below(MOST_OF_P99 * alone + UNSTEADY_MS);
 }
 
 /** In one line. */

@@ -62,7 +62,8 @@ function attack(url: string, hostility: Hostility): void {
         return;
       }
       socket.write(texts[index] ?? '');
-      setTimeout(next, pauseMs, index + 1);
+      // Not all at the same moment.
+      setTimeout(next, pauseMs * (0.5 + Math.random()), index + 1);
     };
     next(0);
   };
