@@ -173,6 +173,17 @@ describe('errors on /v1', () => {
     });
   }
 
+  it('a client that goes by the status alone gets 403 for a spent cap (finding D2)', async () => {
+    const ai = { 'User-Agent': 'ai/6.0.325 ai-sdk/provider-utils/4.0.66' };
+    const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+    expect((await scene.get(token, ai)).status).to.equal(200);
+    const refused = await scene.get(token, ai);
+    expect(refused.status).to.equal(403);
+    expect(refused.json.error).to.include({ code: 'request_limit_reached', type: 'insufficient_quota' });
+    expect((await scene.get(token, OPENAI)).status, 'to others').to.equal(429);
+    expect((await scene.get(mintSecret(), ai)).status, 'what it does not repeat').to.equal(401);
+  });
+
   it('ERROR_SHAPE sets one form for all, and leaves management alone (finding D1)', async () => {
     const own = await Scene.open({ ERROR_SHAPE: 'openai' });
     expect((await own.get(mintSecret())).json.error).to.include({ code: 'unauthorized' });

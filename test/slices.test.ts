@@ -84,6 +84,16 @@ describe('Work that can wait', () => {
     await turns(20);
   });
 
+  it('comes in time also when there is always something else to do', async () => {
+    add('late', ['pipelined']);
+    const until = clock.monotonic() + 2 * LONGEST_REST_MS;
+    while (clock.monotonic() < until && !done.includes('pipelined')) {
+      add('usual', ['list'], 5);
+      await turn();
+    }
+    expect(done).to.include('pipelined');
+  });
+
   it('does not rest when nobody else is served', async () => {
     add('late', ['1', '2', '3']);
     await turns();

@@ -11,7 +11,7 @@ import { closeGently } from './endings.js';
 import { farewellEvent } from './farewell.js';
 import { clientResponseHeaders, EVENT_STREAM, recordedId } from './headers.js';
 import { replayHeaders } from './kept.js';
-import { sendProblem } from './problems.js';
+import { sendProblem, statusFor } from './problems.js';
 import type { RequestRecord } from './record.js';
 import { wordingFor, type WordingSettings } from './wording.js';
 
@@ -112,7 +112,9 @@ export class Answering {
 
   refuse(refusal: Refusal): void {
     const headers = { ...REFUSAL_HEADERS, ...corsFields(this.settings, this.req) };
-    sendProblem(this.res, refusal, this.record.requestId, headers, wordingFor(refusal, this.req, this.settings));
+    const wording = wordingFor(refusal, this.req, this.settings);
+    this.record.status = statusFor(refusal, wording);
+    sendProblem(this.res, refusal, this.record.requestId, headers, wording);
   }
 
   /** To OPTIONS, which is never forwarded. */

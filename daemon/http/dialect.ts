@@ -76,6 +76,19 @@ export function dialectFor(shape: Settings['errorShape'], rawHeaders: readonly s
 }
 
 /**
+ * Whether the client repeats every 429 and 5xx, whatever else the answer says, as the `ai` package does: it does not know
+ * `X-Should-Retry`. What is not to be repeated then needs another status.
+ */
+export function goesByStatus(shape: Settings['errorShape'], rawHeaders: readonly string[]): boolean {
+  if (shape !== 'auto') return false;
+  return rawHeaders.some(
+    (name, i) => i % 2 === 0 && /^user-agent$/i.test(name) && AI_SDK.test(rawHeaders[i + 1] ?? ''),
+  );
+}
+
+const AI_SDK = /\bai-sdk\//i;
+
+/**
  * The user agents of clients that read OpenAI's error format: those that name it, the `ai` package (`ai-sdk/provider-utils/…`), and
  * Go's own HTTP client, which is all that go-openai says of itself.
  */

@@ -36,6 +36,8 @@ const REQUEST_BYTES = 3 * 1024;
 const TEXT_BYTES = 40;
 /** How long a head may take while memory is short. At other times the ten seconds of `headersTimeout` are the limit. */
 const HASTY_MS = 1_000;
+/** For so long a connection on which requests waited counts as one whose client does not wait for its answers. */
+const PIPELINES_FOR_MS = 2_000;
 const LARGE_BYTES = 8 * 1024;
 const LOOK_EVERY_MS = 100;
 
@@ -80,7 +82,7 @@ export class Intake {
       if (res.socket) {
         if (!isOpen(res.socket)) return;
         const urgency = urgencyOf(req);
-        if (arriving?.hasPipelined) {
+        if (arriving?.isPipelining) {
           serveSoon(req, res, expectsContinue, 'late');
         } else if (urgency === 'direct') {
           this.slices.othersAreServed();
@@ -115,6 +117,11 @@ export class Intake {
   }
 
   /** @internal */
+  get nowMs(): number {
+    return this.options.clock.monotonic();
+  }
+
+  /** @internal */
   hold(arriving: Arriving, bytes: number): void {
     const { clock, heap } = this.options;
     const now = clock.monotonic();
@@ -142,8 +149,8 @@ class Arriving implements Holder {
   bytes = 0;
   /** In the middle of a head. */
   isInHead = false;
-  /** Whether a request ever came before those before it were answered. */
-  hasPipelined = false;
+  /** When a request waited last for those before it. */
+  #waitedAtMs = -Infinity;
   #waiting = 0;
   /** Bytes of what waits, and of the head that is not whole. */
   #read = 0;
@@ -203,6 +210,11 @@ class Arriving implements Holder {
     this.#count();
   }
 
+  /** Whether requests came before those before them were answered, now or a moment ago. */
+  get isPipelining(): boolean {
+    return this.#waitedAtMs > this.intake.nowMs - PIPELINES_FOR_MS;
+  }
+
   get isWaiting(): boolean {
     return this.#waiting > 0;
   }
@@ -226,7 +238,7 @@ class Arriving implements Holder {
   }
 
   enter(req: IncomingMessage): void {
-    this.hasPipelined = true;
+    this.#waitedAtMs = this.intake.nowMs;
     this.#waiting += 1;
     this.#texts += req.rawHeaders.length;
     if (this.#waiting >= MOST_WAITING && this.#isReading) this.#stopReading();
@@ -235,6 +247,7 @@ class Arriving implements Holder {
 
   leave(): void {
     if (this.#waiting === 0) return; // The connection has been let go of.
+    this.#waitedAtMs = this.intake.nowMs;
     // Which bytes are whose is not known: it takes its share with it, and nothing of a head that is not whole.
     this.#read -= Math.floor((this.#read - this.#head) / this.#waiting);
     this.#texts -= Math.floor(this.#texts / this.#waiting);

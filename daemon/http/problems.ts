@@ -74,7 +74,13 @@ export function asRefusal(error: unknown): Refusal {
 }
 
 // For management, whose clients are our own.
-const PLAIN: Wording = { dialect: 'plain', hint: undefined, hasToken: false };
+const PLAIN: Wording = { dialect: 'plain', goesByStatus: false, hint: undefined, hasToken: false };
+
+/** The status that a client of /v1 is answered. One that repeats every 429 and 5xx gets 403 for what is not to be repeated. */
+export function statusFor(refusal: Refusal, { goesByStatus }: Wording): number {
+  const { status, isFinal } = problemOf(refusal.kind);
+  return goesByStatus && isFinal && (status === 429 || status >= 500) ? 403 : status;
+}
 
 /**
  * The header fields and the body of an error answer.
@@ -132,6 +138,6 @@ export function sendProblem(
   for (const name of res.getHeaderNames()) res.removeHeader(name);
   if (problemOf(refusal.kind).endsConnection) res.shouldKeepAlive = false;
   if (!res.req.complete) closeGently(res.req);
-  res.writeHead(statusOf(refusal), { ...headers, ...extraHeaders });
+  res.writeHead(statusFor(refusal, wording ?? PLAIN), { ...headers, ...extraHeaders });
   res.end(body);
 }

@@ -30,12 +30,15 @@ export class Slices {
   #passedOver = 0;
   #isResting = false;
   #othersAtMs = -Infinity;
+  /** When late work was done last, or came when there was none. */
+  #lateAtMs = -Infinity;
 
   constructor(private readonly clock: Clock) {}
 
   add(task: Task, when: Class): void {
-    this.#queues[when].add(task);
     if (when !== 'late') this.othersAreServed();
+    else if (this.#queues.late.length === 0) this.#lateAtMs = this.clock.monotonic();
+    this.#queues[when].add(task);
     this.#schedule();
   }
 
@@ -76,8 +79,11 @@ export class Slices {
     const isOver = () => this.clock.monotonic() >= begunAtMs + SLICE_MS;
     urgent.work(isOver);
     usual.work(isOver); // At least one, also while others ask for urgent work without end.
-    if (isOver() || this.#isResting || late.length === 0) return;
+    if (this.#isResting || late.length === 0) return;
     const lateAtMs = this.clock.monotonic();
+    // It comes last, but it comes: some of it also while there is always something else to do.
+    if (isOver() && lateAtMs < this.#lateAtMs + LONGEST_REST_MS) return;
+    this.#lateAtMs = lateAtMs;
     late.work(() => this.clock.monotonic() >= lateAtMs + LATE_SLICE_MS);
     const tookMs = this.clock.monotonic() - lateAtMs;
     if (late.length > 0 && lateAtMs < this.#othersAtMs + OTHERS_FOR_MS)

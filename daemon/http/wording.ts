@@ -5,7 +5,7 @@ import type { Refusal } from '../core/refusal.js';
 import { isWellFormedSecret, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 import { bearerOf, subprotocolsOf } from './credentials.js';
-import { type Dialect, dialectFor } from './dialect.js';
+import { type Dialect, dialectFor, goesByStatus } from './dialect.js';
 
 export type WordingSettings = Pick<Settings, 'errorShape'>;
 
@@ -13,20 +13,26 @@ export interface Wording {
   dialect: Dialect;
   /** What the client can do about it. */
   hint: string | undefined;
+  /** Whether only another status keeps the client from repeating what has no use. */
+  goesByStatus: boolean;
   /** Whether a token was sent where a token belongs, whatever it is worth. */
   hasToken: boolean;
 }
 
 export function wordingFor(refusal: Refusal, req: IncomingMessage, { errorShape }: WordingSettings): Wording {
-  const dialect = dialectFor(errorShape, req.rawHeaders);
-  if (refusal.kind !== 'unauthorized') return { dialect, hint: refusal.hint, hasToken: false };
+  const client = {
+    dialect: dialectFor(errorShape, req.rawHeaders),
+    goesByStatus: goesByStatus(errorShape, req.rawHeaders),
+  };
+  if (refusal.kind !== 'unauthorized') return { ...client, hint: refusal.hint, hasToken: false };
   const token = presentedBy(req);
-  return { dialect, hint: refusal.hint ?? credentialHint(req, token), hasToken: token !== null };
+  return { ...client, hint: refusal.hint ?? credentialHint(req, token), hasToken: token !== null };
 }
 
 /** For a request that could not be read: nothing is known of its client. */
 export const wordingOfUnread = (refusal: Refusal, { errorShape }: WordingSettings): Wording => ({
   dialect: errorShape === 'auto' ? 'plain' : errorShape,
+  goesByStatus: false,
   hint: refusal.hint,
   hasToken: false,
 });
