@@ -107,7 +107,7 @@ describe('R: what llmp is made of', () => {
     expect(root.engines).to.deep.equal(manifest.engines);
     expect(textOf('.npmrc')).to.match(/^engine-strict=true$/m);
     expect(textOf('README.md')).to.include('Node.js 20.19 or newer');
-    expect(textOf('.ci/run')).to.match(/^for version in 22 24; do$/m);
+    expect(textOf('.ci/run')).to.match(/^ *for version in 22 24; do$/m);
   });
 
   for (const [name, floor] of Object.entries(FLOORS)) {
