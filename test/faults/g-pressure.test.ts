@@ -10,7 +10,8 @@ const BODY = Buffer.alloc(16_000_000, 'x');
 const HITS = 5;
 const READERS = 7;
 
-describe('G: clients that do not read what is in the cache', () => {
+describe('G: clients that do not read what is in the cache', function () {
+  this.timeout(60_000); // Some hundred megabytes go over loopback.
   const { stage, it } = staged({
     env: { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_MAX_BYTES: '17MB', HTTP_CACHE_MAX_OBJECT_BYTES: '16500000' },
   });
