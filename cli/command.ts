@@ -4,7 +4,7 @@
  */
 import type { Kind } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
-import type { Destination } from './destination.js';
+import type { Destination } from './connection/destination.js';
 import type { Globals } from './globals.js';
 import type { Input } from './input.js';
 import type { Output } from './output.js';

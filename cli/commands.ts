@@ -1,10 +1,10 @@
 /** The tree of commands as data. */
-import { aboutCommands, introductionCommand } from './about.js';
+import { aboutCommands, introductionCommand } from './help/about.js';
 import type { Command } from './command.js';
-import { daemonCommand } from './daemon.js';
-import { demoCommand } from './demo.js';
-import { dispatcherCommand } from './dispatcher.js';
-import { statusCommand } from './status.js';
+import { daemonCommand } from './commands/daemon.js';
+import { demoCommand } from './commands/demo.js';
+import { dispatcherCommand } from './commands/dispatcher.js';
+import { statusCommand } from './commands/status.js';
 
 /** What runs when no command is named. */
 export const rootCommand: Command = introductionCommand;
@@ -17,23 +17,23 @@ export interface Group {
   load: () => Promise<readonly Command[]>;
 }
 
-const tokens = async () => (await import('./token.js')).tokenCommands;
-const projects = async () => (await import('./project.js')).projectCommands;
-const audit = async () => (await import('./audit.js')).auditCommands;
-const cache = async () => (await import('./cache.js')).cacheCommands;
-const events = async () => (await import('./events.js')).eventCommands;
-const usage = async () => [(await import('./usage.js')).usageCommand];
-const init = async () => [(await import('./init.js')).initCommand];
-const doctor = async () => [(await import('./doctor.js')).doctorCommand];
-const runs = async () => [(await import('./run.js')).runCommand];
-const configuration = async () => (await import('./config.js')).configCommands;
-const contexts = async () => (await import('./context.js')).contextCommands;
-const migrations = async () => (await import('./migrate.js')).migrateCommands;
-const admin = async () => [(await import('./admin.js')).adminCommand];
-const tui = async () => [(await import('./tui.js')).tuiCommand];
-const completion = async () => [(await import('./completion.js')).completionCommand];
-const completing = async () => [(await import('./complete.js')).completeCommand];
-const manual = async () => [(await import('./man.js')).manCommand];
+const tokens = async () => (await import('./commands/token.js')).tokenCommands;
+const projects = async () => (await import('./commands/project.js')).projectCommands;
+const audit = async () => (await import('./commands/audit.js')).auditCommands;
+const cache = async () => (await import('./commands/cache.js')).cacheCommands;
+const events = async () => (await import('./commands/events.js')).eventCommands;
+const usage = async () => [(await import('./commands/usage.js')).usageCommand];
+const init = async () => [(await import('./init/init.js')).initCommand];
+const doctor = async () => [(await import('./commands/doctor.js')).doctorCommand];
+const runs = async () => [(await import('./commands/run.js')).runCommand];
+const configuration = async () => (await import('./commands/config.js')).configCommands;
+const contexts = async () => (await import('./commands/context.js')).contextCommands;
+const migrations = async () => (await import('./commands/migrate.js')).migrateCommands;
+const admin = async () => [(await import('./commands/admin.js')).adminCommand];
+const tui = async () => [(await import('./commands/tui.js')).tuiCommand];
+const completion = async () => [(await import('./completion/completion.js')).completionCommand];
+const completing = async () => [(await import('./completion/complete.js')).completeCommand];
+const manual = async () => [(await import('./help/man.js')).manCommand];
 
 /** What the management API does. */
 const MANAGED: Readonly<Record<string, Group>> = {

@@ -3,10 +3,10 @@ import { Argument as NodeArgument, type CommanderError, Command as Node, Option 
 import { readVersion } from '../config/version.js';
 import type { Command, Option, Options } from './command.js';
 import { commandsFor, GROUPS, pathsOf, rootCommand } from './commands.js';
-import { type Failure, failureOf, quoted, usage } from './failure.js';
+import { type Failure, failureOf, quoted, usage } from './console/failure.js';
 import { GLOBAL_OPTIONS, type Globals } from './globals.js';
 import type { Shell } from './shell.js';
-import { Tree } from './tree.js';
+import { Tree } from './help/tree.js';
 
 export type Outcome =
   | { kind: 'chosen'; command: Command; args: readonly string[]; options: Record<string, unknown> }
@@ -44,12 +44,15 @@ export async function parse(argv: readonly string[], shell: Shell): Promise<Pars
 async function helpOf(words: readonly string[], tree: Tree, shell: Shell): Promise<string> {
   const path = tree.resolved(words);
   if (!path) throw await noHelp(words, tree);
-  const [help, { readableWidth }] = await Promise.all([import('./help.js'), import('./prose.js')]);
+  const [help, { readableWidth }] = await Promise.all([import('./help/help.js'), import('./help/prose.js')]);
   return help.helpOf(tree, path, readableWidth(shell.stdout.columns));
 }
 
 async function noHelp(words: readonly string[], tree: Tree): Promise<Failure> {
-  const [{ suggestedCommand }, { TOPICS }] = await Promise.all([import('./suggest.js'), import('./topics.js')]);
+  const [{ suggestedCommand }, { TOPICS }] = await Promise.all([
+    import('./help/suggest.js'),
+    import('./help/topics.js'),
+  ]);
   const at = words.findIndex((_, index) => !tree.resolved(words.slice(0, index + 1)));
   const given = words[at] ?? '';
   const why = await suggestedCommand(words.slice(0, at), given, tree, at === 0 ? Object.keys(TOPICS) : []);
@@ -187,7 +190,7 @@ class Unacceptable extends Error {
 }
 
 async function outcomeOf(error: unknown, tree: Tree): Promise<Outcome> {
-  const { suggestedCommand, suggestedOption, suggestedValue } = await import('./suggest.js');
+  const { suggestedCommand, suggestedOption, suggestedValue } = await import('./help/suggest.js');
   if (error instanceof Unacceptable) {
     const why = suggestedValue(error.given, error.kind.values ?? []);
     return { kind: 'failed', failure: usage(error.message, { why }) };

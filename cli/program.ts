@@ -1,8 +1,8 @@
 /** From a command line to an exit code. */
 import type { Invocation } from './command.js';
 import { COMMAND_WORDS } from './commands.js';
-import { destinationOf, serverWithoutContext } from './destination.js';
-import { EXIT, Failure, failureOf } from './failure.js';
+import { destinationOf, serverWithoutContext } from './connection/destination.js';
+import { EXIT, Failure, failureOf } from './console/failure.js';
 import { type Format, formatIn, formatOf } from './globals.js';
 import { Input } from './input.js';
 import { Output } from './output.js';
@@ -51,7 +51,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
         return destination;
       },
       async connect() {
-        const { connect } = await import('./connection.js');
+        const { connect } = await import('./connection/connection.js');
         return connect(invocation);
       },
       helpOf,

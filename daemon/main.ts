@@ -4,15 +4,15 @@ import { reloaded } from '../config/reload.js';
 import { asLines, describeSettings, type Loaded, loadSettings, secretsOf, SettingsError } from '../config/settings.js';
 import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
-import { realClock } from './clock.js';
+import { realClock } from './process/clock.js';
 import { type Daemon, startDaemon } from './compose.js';
-import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from './ending.js';
-import { addressOf } from './listen.js';
-import { leadsToJournal, STDERR, STDOUT } from './journal.js';
-import { type AdjustableLog, createLog } from './log.js';
+import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from './process/ending.js';
+import { addressOf } from './process/listen.js';
+import { leadsToJournal, STDERR, STDOUT } from './process/journal.js';
+import { type AdjustableLog, createLog } from './process/log.js';
 import { sightOf } from './status.js';
-import { Supervisor } from './supervisor.js';
-import { SystemdNotify, takeSupervision } from './systemd-notify.js';
+import { Supervisor } from './process/supervisor.js';
+import { SystemdNotify, takeSupervision } from './process/systemd-notify.js';
 
 export interface DaemonOptions {
   /** Settings in a file; the real environment wins over it. */

@@ -1,5 +1,5 @@
 /** What the declarations of the commands do not say: the prose of the manual's pages, by the first word of the command line. */
-import type { Block } from '../prose.js';
+import type { Block } from '../help/prose.js';
 import { keyBlocks } from './keys.js';
 
 export interface Description {

@@ -1,7 +1,7 @@
 /** The keys of the terminal UI, from the table that it acts by. */
 import { keyShown, type Spot } from '../../tui/keys/binding.js';
 import { bindingsOn } from '../../tui/keys/press.js';
-import type { Block } from '../prose.js';
+import type { Block } from '../help/prose.js';
 
 /** What holds on most screens is told once. */
 const SPOTS: readonly (readonly [spot: Spot, title: string])[] = [

@@ -2,10 +2,10 @@
 import { chapter, entries, heading, literal, paragraphs, roff } from '../../config/roff.js';
 import type { Command, Options } from '../command.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
-import { sectionsOf, synopsisOf } from '../help.js';
-import type { Block } from '../prose.js';
-import { TOPICS } from '../topics.js';
-import { type Tree, wholeTree } from '../tree.js';
+import { sectionsOf, synopsisOf } from '../help/help.js';
+import type { Block } from '../help/prose.js';
+import { TOPICS } from '../help/topics.js';
+import { type Tree, wholeTree } from '../help/tree.js';
 import { DESCRIPTIONS, OVERVIEW } from './descriptions.js';
 
 /** Those that run as services; the others are commands of a user. */

@@ -1,5 +1,5 @@
 /** Our pages without a formatter: of roff only what they use. */
-import { wrapped } from '../prose.js';
+import { wrapped } from '../help/prose.js';
 
 const WIDTH = 80;
 const INDENT = 7;

@@ -4,18 +4,18 @@ import type { ListenAddress } from '../../config/kinds.js';
 import { loadPart, secretsOf, type Settings } from '../../config/settings.js';
 import { readEnvFile, type Sources } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
-import { adminUi } from '../admin-ui.js';
+import { adminUi } from './mount.js';
 import { ManagementClient } from '../api/client.js';
-import { realClock } from '../clock.js';
-import { drain } from '../drain.js';
-import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../ending.js';
-import { createApp } from '../http/app.js';
-import { Heap } from '../heap.js';
-import { Bounds } from '../http/bounds.js';
-import { createHttpServer } from '../http/server.js';
-import { addressOf, listen } from '../listen.js';
-import { type AdjustableLog, createLog } from '../log.js';
-import { Readiness } from '../readiness.js';
+import { realClock } from '../process/clock.js';
+import { drain } from '../process/drain.js';
+import { complain, EXIT, hangUp, nextCrash, nextSignal } from '../process/ending.js';
+import { createApp } from '../http/server/app.js';
+import { Heap } from '../process/heap.js';
+import { Bounds } from '../http/server/bounds.js';
+import { createHttpServer } from '../http/server/server.js';
+import { addressOf, listen } from '../process/listen.js';
+import { type AdjustableLog, createLog } from '../process/log.js';
+import { Readiness } from '../process/readiness.js';
 
 export interface AdminRun {
   /** Settings in a file; the real environment wins over it. */

@@ -1,6 +1,6 @@
 /**
- * What the management API can do, declared once: the routes (daemon/http/manage.ts), the OpenAPI
- * description (daemon/http/openapi.ts) and the tests' check of every answer are made from this list.
+ * What the management API can do, declared once: the routes (daemon/http/manage/routes.ts), the OpenAPI
+ * description (daemon/http/manage/openapi.ts) and the tests' check of every answer are made from this list.
  */
 import * as z from 'zod';
 import * as schemas from './schemas.js';

@@ -1,4 +1,4 @@
-import type { Keeping } from './caching.js';
+import type { Keeping } from './cache/caching.js';
 import type { KeptAnswer } from './ports.js';
 import type { Room } from './room.js';
 

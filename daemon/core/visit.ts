@@ -1,4 +1,4 @@
-import type { Fresh, ResponseCache } from './cache.js';
+import type { Fresh, ResponseCache } from './cache/response-cache.js';
 import {
   type AnswerHead,
   entriesOf,
@@ -10,13 +10,13 @@ import {
   questionAbout,
   refreshedHeaders,
   speaksOf,
-} from './caching.js';
+} from './cache/caching.js';
 import { Capture } from './capture.js';
-import { fieldsOf, type FieldValues } from './field-values.js';
-import { type Flight, Follower } from './flights.js';
+import { fieldsOf, type FieldValues } from './cache/field-values.js';
+import { type Flight, Follower } from './cache/flights.js';
 import type { CachePlace, Fill, Found, KeptAnswer, LookUp } from './ports.js';
 import { Refusal } from './refusal.js';
-import { type Condition, suffices, type Wish } from './wish.js';
+import { type Condition, suffices, type Wish } from './cache/wish.js';
 
 /** The request that visits. It is told one of these, and of waiting perhaps before. */
 export interface Visitor {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadSettings } from '../../config/settings.js';
 import { readVersion } from '../../config/version.js';
-import { realClock } from '../clock.js';
+import { realClock } from '../process/clock.js';
 import { type Daemon, startDaemon } from '../compose.js';
 import type { RequestEnded } from '../core/events.js';
 import { startStandIn } from './provider.js';

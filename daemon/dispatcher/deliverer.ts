@@ -11,7 +11,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Clock, Log } from '../core/ports.js';
-import { type Backend, Unauthorized, type Verdict } from './backend.js';
+import { type Backend, Unauthorized, type Verdict } from './backends/backend.js';
 import { countOf, type Held, type InHand } from './in-hand.js';
 import type { DispatcherMetrics } from './metrics.js';
 import type { Outlook } from './outlook.js';

@@ -1,6 +1,6 @@
 /** Entries of the stream as they are read. */
 import type { EventJson } from '../store/event-json.js';
-import type { Delivery } from './backend.js';
+import type { Delivery } from './backends/backend.js';
 
 export interface Entry {
   /** Of the stream. */

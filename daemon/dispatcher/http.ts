@@ -4,9 +4,9 @@
  * Redirects are never followed: they would carry the credential to wherever the answer points.
  */
 import { Agent, request } from 'undici';
-import { httpDateMs } from '../core/http-date.js';
+import { httpDateMs } from '../core/cache/http-date.js';
 import type { Clock } from '../core/ports.js';
-import { Unauthorized, type Verdict } from './backend.js';
+import { Unauthorized, type Verdict } from './backends/backend.js';
 
 const TIMEOUT_MS = 20_000;
 const CONNECT_MS = 5_000;

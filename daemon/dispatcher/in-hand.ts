@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../core/ports.js';
 import { Backoff } from './backoff.js';
-import type { Backend, Delivery } from './backend.js';
+import type { Backend, Delivery } from './backends/backend.js';
 import { Wakeup } from './wakeup.js';
 
 const MOST_APART = 500;

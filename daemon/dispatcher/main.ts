@@ -2,13 +2,13 @@
 import { secretsOf } from '../../config/settings.js';
 import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
-import { realClock } from '../clock.js';
-import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from '../ending.js';
-import { leadsToJournal, STDERR, STDOUT } from '../journal.js';
-import { createLog, type AdjustableLog } from '../log.js';
-import { Supervisor } from '../supervisor.js';
-import { SystemdNotify, takeSupervision } from '../systemd-notify.js';
-import { openBackend } from './backends.js';
+import { realClock } from '../process/clock.js';
+import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENTIALS } from '../process/ending.js';
+import { leadsToJournal, STDERR, STDOUT } from '../process/journal.js';
+import { createLog, type AdjustableLog } from '../process/log.js';
+import { Supervisor } from '../process/supervisor.js';
+import { SystemdNotify, takeSupervision } from '../process/systemd-notify.js';
+import { openBackend } from './backends/registry.js';
 import { type Dispatcher, type GaveUp, openStream, startDispatcher } from './dispatcher.js';
 import { type DispatcherSettings, loadDispatcherSettings } from './settings.js';
 

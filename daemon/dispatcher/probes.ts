@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Clock, Log } from '../core/ports.js';
-import { Heap } from '../heap.js';
-import { Bounds } from '../http/bounds.js';
-import { createHttpServer, type HttpServer } from '../http/server.js';
+import { Heap } from '../process/heap.js';
+import { Bounds } from '../http/server/bounds.js';
+import { createHttpServer, type HttpServer } from '../http/server/server.js';
 
 export interface ProbeOptions {
   registry: Registry;

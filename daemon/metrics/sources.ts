@@ -1,6 +1,6 @@
 /** What the parts of an instance count by themselves, and serve when they are asked for. */
 import type { Admission } from '../core/admission.js';
-import type { ResponseCache } from '../core/cache.js';
+import type { ResponseCache } from '../core/cache/response-cache.js';
 import type { EventBus } from '../core/ports.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import type { AuditStatus } from '../core/status.js';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../../config/database-url.js';
 import { SettingsError } from '../../config/settings.js';
-import { realClock } from '../clock.js';
+import { realClock } from '../process/clock.js';
 import type { CommittedRecord } from '../core/ports.js';
 import { type Anchor, endsOf } from '../store/audit-file/chain.js';
 import { openDatabase } from '../store/open.js';

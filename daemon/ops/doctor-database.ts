@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { type DatabaseAddress, type DatabaseServerAddress, serverAt } from '../../config/database-url.js';
 import { readVersion } from '../../config/version.js';
 import { Migrator, SchemaTooNew } from '../../migrations/migrator.js';
-import { realClock } from '../clock.js';
+import { realClock } from '../process/clock.js';
 import { openDatabase } from '../store/open.js';
 import { BadKeyFile, keyIn, SecretBox } from '../store/secrets.js';
 import type { Database } from '../store/sql/database.js';

@@ -1,5 +1,5 @@
 /** Whether this machine can run a daemon: Node, and how many files and sockets it may have open. */
-import { mostDescriptors, withinDescriptors } from '../descriptors.js';
+import { mostDescriptors, withinDescriptors } from '../process/descriptors.js';
 import {
   type Around,
   type Family,

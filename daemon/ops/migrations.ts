@@ -6,7 +6,7 @@ import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { MigrationsLocked } from '../../migrations/lock.js';
 import { type MigrationStatus, Migrator, SchemaTooNew } from '../../migrations/migrator.js';
-import { realClock } from '../clock.js';
+import { realClock } from '../process/clock.js';
 import { StoreUnavailable } from '../core/ports.js';
 import { PathInUse } from '../store/lock.js';
 import { openDatabase } from '../store/open.js';

@@ -1,7 +1,7 @@
 /** `llmp migrate rekey`: upstream keys from one encryption key to the next, beside the daemons that use them. */
 import { type Environment, loadPart, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
-import { realClock } from '../clock.js';
+import { realClock } from '../process/clock.js';
 import { boxOf, openDatabase } from '../store/open.js';
 import { type Resealed, reseal } from '../store/sql/resealing.js';
 import { DirectMigrationError, EXIT, explained, refuseMissing } from './migrations.js';

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { EXIT } from '../../cli/failure.js';
+import { EXIT } from '../../cli/console/failure.js';
 import { manualPages } from '../../cli/manual/pages.js';
 import { plainPage } from '../../cli/manual/plain.js';
-import { wholeTree } from '../../cli/tree.js';
+import { wholeTree } from '../../cli/help/tree.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { llmp } from './captured.js';
 

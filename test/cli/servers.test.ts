@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { realClock } from '../../daemon/clock.js';
+import { realClock } from '../../daemon/process/clock.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
 import { canary, canaryEncryptionKey, secretsIn } from '../support/canaries.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';

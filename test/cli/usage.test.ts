@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { EXIT } from '../../cli/failure.js';
-import { wholeTree } from '../../cli/tree.js';
+import { EXIT } from '../../cli/console/failure.js';
+import { wholeTree } from '../../cli/help/tree.js';
 import { llmp } from './captured.js';
 import { canary } from '../support/canaries.js';
 

@@ -1,7 +1,7 @@
 /** A deployment that runs: processes of the built program, the servers they use, and every way in that its users have. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { realClock } from '../../daemon/clock.js';
+import { realClock } from '../../daemon/process/clock.js';
 import { openDatabase } from '../../daemon/store/open.js';
 import type { Bind, Database } from '../../daemon/store/sql/database.js';
 import { Visitor } from '../admin/visitor.js';

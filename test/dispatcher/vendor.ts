@@ -1,8 +1,8 @@
 /** A back end in front of a stand-in for its vendor, and what all vendors' back ends have in common. */
 import { expect } from 'chai';
 import type { ServerResponse } from 'node:http';
-import { type Backend, type Delivery, Unauthorized, type Verdict } from '../../daemon/dispatcher/backend.js';
-import { openBackend } from '../../daemon/dispatcher/backends.js';
+import { type Backend, type Delivery, Unauthorized, type Verdict } from '../../daemon/dispatcher/backends/backend.js';
+import { openBackend } from '../../daemon/dispatcher/backends/registry.js';
 import type { Settings } from '../../config/settings.js';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { canary } from '../support/canaries.js';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { WireProject } from '../../daemon/api/contract.js';
-import { realClock } from '../../daemon/clock.js';
+import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import type { Connection } from '../../daemon/store/sql/database.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';

@@ -1,7 +1,7 @@
 /** Which answers are kept, and for how long. */
 import { expect } from 'chai';
 import type { KeptAnswer } from '../../daemon/core/ports.js';
-import { replayHeaders } from '../../daemon/http/kept.js';
+import { replayHeaders } from '../../daemon/http/proxy/kept.js';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawAnswer } from '../support/raw.js';
 import { staged } from './support/stage.js';

@@ -1,6 +1,6 @@
 /** Which requests share an answer: the key is project, upstream key, method, target and body to the byte, and a closed table of fields. */
 import { expect } from 'chai';
-import { KEYED_FIELDS, placeOf } from '../../daemon/core/caching.js';
+import { KEYED_FIELDS, placeOf } from '../../daemon/core/cache/caching.js';
 import { type Fields, head, type RawAnswer } from '../support/raw.js';
 import { staged } from './support/stage.js';
 import { valuesOf } from './support/wire.js';

@@ -1,4 +1,4 @@
-/** Purges, and changes of the upstream key, while answers are on their way. The plain cases are in test/cache-management.test.ts. */
+/** Purges, and changes of the upstream key, while answers are on their way. The plain cases are in test/http/manage/cache-management.test.ts. */
 import { expect } from 'chai';
 import type { WireCachePurged, WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';

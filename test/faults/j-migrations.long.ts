@@ -1,3 +1,3 @@
-import { testMigrations } from '../stores/migrations.js';
+import { testMigrations } from '../store/migrations.js';
 
 testMigrations(1);

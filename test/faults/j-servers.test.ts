@@ -1,7 +1,7 @@
 /** What the SQL stores do when a server that instances share restarts, stands still, refuses or is set up in its own way. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { realClock } from '../../daemon/clock.js';
+import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import type { Connection, Database } from '../../daemon/store/sql/database.js';

@@ -9,7 +9,7 @@ import { Following, requestNamed, SOME_REQUEST } from '../support/happenings.js'
 import { problemOf } from '../support/inspected-events.js';
 import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { Scene } from '../support/scene.js';
-import { itIsAnEventBus } from '../stores/event-bus.js';
+import { itIsAnEventBus } from '../store/event-bus.js';
 
 const KEY = 'events';
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { Backend } from '../../daemon/dispatcher/backend.js';
+import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
 import { canary } from '../support/canaries.js';
 import { type TestDispatcher, type TestDispatcherOptions, dispatch } from '../support/dispatcher.js';
 import { DEAD, eventOf, idsOf, publish, STREAM } from '../support/events.js';

@@ -2,8 +2,8 @@ import { appendFileSync, readFileSync, renameSync, rmSync, symlinkSync, truncate
 import { chmod, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Delivery } from '../../daemon/dispatcher/backend.js';
-import { FileBackend } from '../../daemon/dispatcher/file.js';
+import type { Delivery } from '../../daemon/dispatcher/backends/backend.js';
+import { FileBackend } from '../../daemon/dispatcher/backends/file.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { dispatch } from '../support/dispatcher.js';
 import { eventOf, idsOf, publish, STREAM } from '../support/events.js';

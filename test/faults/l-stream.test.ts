@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { Backend } from '../../daemon/dispatcher/backend.js';
+import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
 import { type TestDispatcher, type TestDispatcherOptions, dispatch } from '../support/dispatcher.js';
 import { DEAD, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, symlinkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
-import { createLog } from '../../daemon/log.js';
+import { createLog } from '../../daemon/process/log.js';
 import { changesFile, copied, linesOf, pass, rawLines, usesFile, useLines } from '../support/audit-files.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';

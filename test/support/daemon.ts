@@ -10,7 +10,7 @@ import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/
 import { type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
-import { createLog } from '../../daemon/log.js';
+import { createLog } from '../../daemon/process/log.js';
 import { canary, canaryEncryptionKey } from './canaries.js';
 import { TestClock } from './clock.js';
 import { expectDescribed } from './description.js';

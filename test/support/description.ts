@@ -1,6 +1,6 @@
 /** Holds every management answer against the description that the daemon itself gives of its API. */
 import * as z from 'zod';
-import { openApi } from '../../daemon/http/openapi.js';
+import { openApi } from '../../daemon/http/manage/openapi.js';
 import type { TestAnswer } from './daemon.js';
 
 export interface Described {

@@ -1,6 +1,6 @@
 /** Events as the back ends of vendors are given them: with ids as the daemon makes them, and told times. */
 import { randomUUID } from 'node:crypto';
-import type { Delivery } from '../../daemon/dispatcher/backend.js';
+import type { Delivery } from '../../daemon/dispatcher/backends/backend.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../daemon/store/event-json.js';
 import { eventOf } from './events.js';
 

@@ -5,7 +5,7 @@
 import { get } from 'node:http';
 import { join } from 'node:path';
 import type { WireProject, WireStatus, WireTokenCreated } from '../../daemon/api/contract.js';
-import { realClock } from '../../daemon/clock.js';
+import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import type { Bind, Database } from '../../daemon/store/sql/database.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';

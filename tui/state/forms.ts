@@ -1,7 +1,7 @@
 /** What is filled in: a new token, a new project, a project's name or key, a purge; and what is sent when it is. */
 import { integer } from '../../config/kinds.js';
 import type { CachePurge, TokenCreate, WireProject } from '../../daemon/api/contract.js';
-import { lifetime, LONGEST_RECOMMENDED_HOURS } from '../../cli/issuing.js';
+import { lifetime, LONGEST_RECOMMENDED_HOURS } from '../../cli/commands/issuing.js';
 import { sent } from './changing.js';
 import { choiceField, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
 import type { Change } from './exchange.js';

@@ -8,7 +8,7 @@
  * **Answers out of the cache** took no tokens, whatever the provider said of them when they were made.
  */
 import type { ContentFacts, ModelUsage } from '../events.js';
-import { fieldsOf } from '../field-values.js';
+import { fieldsOf } from '../cache/field-values.js';
 import type { KeptAnswer } from '../ports.js';
 import { BodyCapture, type CaptureContext } from './body.js';
 import { Ends } from './ends.js';

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Backend, Delivery, Verdict } from '../backend.js';
-import type { BackendOptions } from '../backends.js';
+import type { Backend, Delivery, Verdict } from './backend.js';
+import type { BackendOptions } from './registry.js';
 import { HttpClient } from '../http.js';
 import { countsOf, failureOf, type JsonObject, objectIn, operationOf, timesOf } from './call.js';
 import { addressUnder, deliverEach } from './vendor.js';

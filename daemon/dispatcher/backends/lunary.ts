@@ -3,8 +3,8 @@
  * that a run that is there already is refused as such, which is a delivery. Sources: README.md beside this file.
  */
 import type { EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Backend, Delivery, Verdict } from '../backend.js';
-import type { BackendOptions } from '../backends.js';
+import type { Backend, Delivery, Verdict } from './backend.js';
+import type { BackendOptions } from './registry.js';
 import { HttpClient, verdictsOf } from '../http.js';
 import { countsOf, failureOf, isObject, type JsonObject, objectIn, objectsIn, operationOf, timesOf } from './call.js';
 import { addressUnder, deliverEach, sendInParts } from './vendor.js';

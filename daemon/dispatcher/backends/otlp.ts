@@ -7,8 +7,8 @@
  */
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Backend, Delivery } from '../backend.js';
-import type { BackendOptions } from '../backends.js';
+import type { Backend, Delivery } from './backend.js';
+import type { BackendOptions } from './registry.js';
 import { HttpClient, verdictsOf } from '../http.js';
 import { isObject, objectIn } from './call.js';
 import { CallMetrics } from './otlp-metrics.js';

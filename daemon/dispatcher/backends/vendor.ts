@@ -1,6 +1,6 @@
 /** What the back ends of vendors share: their addresses, and batches of which the vendor will not have one event. */
 import type { EventJson } from '../../store/event-json.js';
-import type { Delivery, Verdict } from '../backend.js';
+import type { Delivery, Verdict } from './backend.js';
 
 /** The address of `path` under an endpoint, which may already name it. Keeps a query that the endpoint has. */
 export function addressUnder(endpoint: string, path: string): string {

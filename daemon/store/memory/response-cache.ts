@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { placeText, resourceText } from '../../core/caching.js';
+import { placeText, resourceText } from '../../core/cache/caching.js';
 import type {
   CachePlace,
   CacheSelection,

@@ -6,7 +6,7 @@
 import type { CacheStore } from '../../../daemon/core/ports.js';
 import { MemoryResponseCache } from '../../../daemon/store/memory/response-cache.js';
 import type { Caller } from '../../../daemon/core/audit.js';
-import type { PurgeSelection } from '../../../daemon/core/cache-upkeep.js';
+import type { PurgeSelection } from '../../../daemon/core/cache/upkeep.js';
 import { TestClock } from '../clock.js';
 import { seededRandom } from '../model.js';
 import { type Asking, Call } from './call.js';

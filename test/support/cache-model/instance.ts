@@ -2,14 +2,14 @@
 import { createServer, type Server } from 'node:http';
 import { loadSettings, type Settings } from '../../../config/settings.js';
 import { Admission } from '../../../daemon/core/admission.js';
-import { ResponseCache } from '../../../daemon/core/cache.js';
+import { ResponseCache } from '../../../daemon/core/cache/response-cache.js';
 import { ContentReaders } from '../../../daemon/core/content/reader.js';
-import { CacheUpkeep } from '../../../daemon/core/cache-upkeep.js';
+import { CacheUpkeep } from '../../../daemon/core/cache/upkeep.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
-import { Afterwards } from '../../../daemon/http/afterwards.js';
+import { Afterwards } from '../../../daemon/http/proxy/afterwards.js';
 import { HeldBodies } from '../../../daemon/http/held-bodies.js';
-import { createProxy } from '../../../daemon/http/proxy.js';
+import { createProxy } from '../../../daemon/http/proxy/proxy.js';
 import { MANAGEMENT_TOKEN } from '../daemon.js';
 import type { TestClock } from '../clock.js';
 import { AuditSink } from '../record-store.js';

@@ -1,5 +1,5 @@
 /** An upstream whose every answer says what it is the answer to, and that answers as badly as upstreams do. */
-import type { Forwarder, Forwarding, Receiver, UpstreamRequest } from '../../../daemon/http/forward.js';
+import type { Forwarder, Forwarding, Receiver, UpstreamRequest } from '../../../daemon/http/proxy/forward.js';
 import { Refusal } from '../../../daemon/core/refusal.js';
 import type { Chooser, Gates } from './gates.js';
 

@@ -1,0 +1,158 @@
+/** `llmp audit …`: what was done, by whom, and whether the record of it is whole. */
+import { oneOf } from '../../config/kinds.js';
+import type { ManagementClient } from '../../daemon/api/client.js';
+import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../../daemon/api/contract.js';
+import { auditVerify } from './audit-verify.js';
+import { command, type Invocation, text, value } from '../command.js';
+import { EXIT } from '../console/failure.js';
+import { checkedId, wholeIdOf } from '../ids.js';
+import { limit, listed } from '../listing.js';
+import { moment, timestampOf } from '../console/span.js';
+import { auditView } from '../console/views.js';
+
+/** Each of them, so that one that is new is missed by the compiler. */
+const ACTIONS = Object.keys({
+  'token.create': true,
+  'token.use': true,
+  'token.revoke': true,
+  'token.reactivate': true,
+  'token.revoke_all': true,
+  'project.create': true,
+  'project.update': true,
+  'project.delete_refused': true,
+  'cache.purge': true,
+  'migrations.up': true,
+  'management.denied': true,
+  'admin.login': true,
+  'admin.logout': true,
+} satisfies Record<WireAuditRecord['action'], true>) as WireAuditRecord['action'][];
+const ACTORS = Object.keys({
+  management: true,
+  admin: true,
+  cli: true,
+  tui: true,
+  token: true,
+  system: true,
+} satisfies Record<WireAuditRecord['actor'], true>) as WireAuditRecord['actor'][];
+
+const filters = {
+  action: value('--action <ACTION>', oneOf(...ACTIONS), `only this action: ${ACTIONS.join(', ')}`),
+  actor: value('--actor <ACTOR>', oneOf(...ACTORS), `only by this actor: ${ACTORS.join(', ')}`),
+  projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
+  tokenId: text('--token-id <ID>', 'only of this token', 'token'),
+  outcome: value('--outcome <OUTCOME>', oneOf('success', 'denied', 'error'), 'success, denied or error'),
+};
+
+const spans = {
+  since: value('--since <TIME>', moment, 'from then on: a time ago such as 24h, or a moment'),
+  until: value('--until <TIME>', moment, 'before then'),
+  search: text('--search <TEXT>', 'only with words that begin like these, in ids, addresses, reason or details'),
+};
+
+type Filtered = Invocation<typeof filters>;
+type Spanned = Invocation<typeof filters & typeof spans>;
+
+async function filterOf({ options }: Pick<Filtered, 'options'>, client: ManagementClient): Promise<AuditStreamQuery> {
+  const { action, actor, outcome, projectId, tokenId } = options;
+  const query: AuditStreamQuery = {};
+  if (action !== undefined) query.action = action;
+  if (actor !== undefined) query.actor = actor;
+  if (outcome !== undefined) query.outcome = outcome;
+  if (projectId !== undefined) query.project_id = await wholeIdOf(client, 'project', checkedId('project', projectId));
+  if (tokenId !== undefined) query.token_id = await wholeIdOf(client, 'token', checkedId('token', tokenId));
+  return query;
+}
+
+async function queryOf(invocation: Spanned, client: ManagementClient): Promise<AuditQuery> {
+  const { options, shell } = invocation;
+  const { since, until, search } = options;
+  return {
+    ...(await filterOf(invocation, client)),
+    ...(since && { since: timestampOf(since, shell.now()) }),
+    ...(until && { until: timestampOf(until, shell.now()) }),
+    ...(search !== undefined && { q: search }),
+  };
+}
+
+const list = command({
+  path: ['manage', 'audit', 'list'],
+  summary: 'list audit records, the newest first',
+  examples: [
+    ['audit list --since 24h --outcome denied', 'what was refused since yesterday'],
+    ['audit list --token-id 3fa91c2e -o csv', 'all there is of a token, for a spreadsheet'],
+  ],
+  options: { ...spans, ...filters, limit },
+  async run(invocation) {
+    const { output, options } = invocation;
+    const client = await invocation.connect();
+    const query = await queryOf(invocation, client);
+    const records = await listed((page) => client.auditRecords({ ...query, ...page }), options.limit, output);
+    await output.list(records, auditView);
+    if (records.length === 0) output.note('No such records.');
+    return EXIT.done;
+  },
+});
+
+const exported = command({
+  path: ['manage', 'audit', 'export'],
+  summary: 'write out all audit records as JSON lines or CSV, the newest first',
+  examples: [
+    ['audit export --since 30d > audit.jsonl', 'a month, a line each'],
+    ['audit export -o csv > audit.csv', 'all'],
+  ],
+  options: { ...spans, ...filters },
+  async run(invocation) {
+    const { output } = invocation;
+    const client = await invocation.connect();
+    const query = await queryOf(invocation, client);
+    let cursor: string | null = null;
+    let count = 0;
+    const lines = output.linesAs(output.format === 'csv' ? 'csv' : 'jsonl', auditView);
+    do {
+      const page: { items: WireAuditRecord[]; next: string | null } = await client.auditRecords({
+        ...query,
+        limit: '1000',
+        ...(cursor !== null && { cursor }),
+      });
+      lines(page.items);
+      count += page.items.length;
+      cursor = page.next;
+    } while (cursor !== null);
+    output.note(`${count} records.`);
+    return EXIT.done;
+  },
+});
+
+const COME_BACK_AFTER_MS = 2_000;
+
+const tail = command({
+  path: ['manage', 'audit', 'tail'],
+  summary: 'follow audit records of changes as they are made',
+  examples: [['audit tail --action token.revoke', 'every revocation from now on, until ^C']],
+  options: filters,
+  async run(invocation) {
+    const { output, shell } = invocation;
+    const client = await invocation.connect();
+    const query = await filterOf(invocation, client);
+    const lines = output.linesAs(
+      output.format === 'table' ? 'table' : output.format === 'csv' ? 'csv' : 'jsonl',
+      auditView,
+    );
+    const ending = new AbortController();
+    void shell.interrupted().then(() => {
+      ending.abort();
+    });
+    let lastEventId: string | undefined;
+    for (;;) {
+      for await (const { id, item } of client.auditStream(query, { lastEventId, signal: ending.signal })) {
+        lastEventId = id;
+        lines([item]);
+      }
+      // The daemon has ended it, so it comes again, or another one does.
+      if (ending.signal.aborted) return EXIT.done;
+      await shell.pause(COME_BACK_AFTER_MS, ending.signal);
+    }
+  },
+});
+
+export const auditCommands = [list, tail, exported, auditVerify];

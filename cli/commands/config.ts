@@ -1,0 +1,111 @@
+/** `llmp config …`: the daemon's settings, read as the daemon would read them. */
+import { describeSettings, type Environment, SettingsError } from '../../config/settings.js';
+import { readEnvFile } from '../../config/sources.js';
+import { command, flag } from '../command.js';
+import { EXIT, Failure } from '../console/failure.js';
+import { envFile } from '../service.js';
+import type { Column, View } from '../console/table.js';
+import { daemonEnvironment } from '../unit-surroundings.js';
+
+const show = command({
+  path: ['config', 'show'],
+  summary: 'show the settings a daemon would have, secrets masked; exit 9 when they are wrong',
+  examples: [
+    ['config show', 'from the environment here, and the defaults'],
+    ['config show --origin --env-file /etc/llmp/llmp.env', 'and where each comes from'],
+  ],
+  options: { envFile, origin: flag('--origin', 'say where each comes from') },
+  async run(invocation) {
+    const { options, output } = invocation;
+    const { rows, problems } = read(await daemonEnvironment(invocation, options.envFile), options.envFile);
+    const file = options.envFile === undefined ? '' : ` --env-file ${options.envFile}`;
+    const failure = new Failure(
+      EXIT.checkFailed,
+      `the settings are wrong in ${problems.length} ${problems.length === 1 ? 'place' : 'places'}`,
+      { code: 'settings_wrong', why: problems[0] ?? '', advice: `All of it: llmp config validate${file}` },
+    );
+    // Nothing to show: the file cannot be read.
+    if (rows.length === 0) throw failure;
+    if (options.origin) await output.list(rows, originView);
+    else
+      await output.list(
+        rows.map(({ name, value }) => ({ name, value })),
+        settingView,
+      );
+    if (problems.length === 0) return EXIT.done;
+    output.fail(failure);
+    return EXIT.checkFailed;
+  },
+});
+
+const validate = command({
+  path: ['config', 'validate'],
+  summary: 'say what is wrong with the settings, all of it; exit 9 when anything is',
+  examples: [['config validate --env-file /etc/llmp/llmp.env', 'before a restart']],
+  options: { envFile },
+  async run(invocation) {
+    const { options, output } = invocation;
+    const { problems, warnings } = read(await daemonEnvironment(invocation, options.envFile), options.envFile);
+    const isValid = problems.length === 0;
+    for (const warning of warnings) output.warn(warning);
+    await output.list(
+      problems.map((problem) => ({ problem })),
+      problemView,
+      { valid: isValid, problems, warnings },
+    );
+    if (isValid) output.note('The settings are good.');
+    return isValid ? EXIT.done : EXIT.checkFailed;
+  },
+});
+
+interface Setting {
+  name: string;
+  value: string;
+}
+type SettingWithOrigin = Setting & { origin: string };
+
+interface Reading {
+  rows: SettingWithOrigin[];
+  problems: readonly string[];
+  warnings: readonly string[];
+}
+
+function read(env: Environment, path: string | undefined): Reading {
+  try {
+    const file = path === undefined ? undefined : readEnvFile(path);
+    const { settings, problems, warnings } = describeSettings(env, { file });
+    const rows = settings.map(({ name, value, origin }) => ({ name, value: value ?? '', origin }));
+    return { rows, problems, warnings };
+  } catch (error) {
+    if (error instanceof SettingsError) return { rows: [], problems: error.problems, warnings: [] };
+    throw error;
+  }
+}
+
+const settingColumns: Column<Setting>[] = [
+  { title: 'NAME', rank: 0, show: ({ name }) => name },
+  { title: 'VALUE', rank: 0, show: ({ value }) => value },
+];
+
+const settingView: View<Setting> = {
+  idOf: ({ name }) => name,
+  fields: ['name', 'value'],
+  columns: settingColumns,
+  details: {},
+};
+
+const originView: View<SettingWithOrigin> = {
+  idOf: ({ name }) => name,
+  fields: ['name', 'value', 'origin'],
+  columns: [...settingColumns, { title: 'ORIGIN', rank: 0, show: ({ origin }) => origin }],
+  details: {},
+};
+
+const problemView: View<{ problem: string }> = {
+  idOf: ({ problem }) => problem,
+  fields: ['problem'],
+  columns: [{ title: 'PROBLEM', rank: 0, show: ({ problem }) => problem }],
+  details: {},
+};
+
+export const configCommands = [show, validate];

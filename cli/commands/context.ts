@@ -1,0 +1,186 @@
+/** `llmp context …`: the daemons that an operator works with, by name. */
+import { resolve } from 'node:path';
+import { oneOf } from '../../config/kinds.js';
+import { confirmed } from '../batch.js';
+import { type Argument, command, flag, text, value } from '../command.js';
+import {
+  type Context,
+  CONTEXT_COLORS,
+  type Contexts,
+  isContextName,
+  readContexts,
+  writeContexts,
+} from '../connection/contexts.js';
+import { EXIT, Failure, quoted, usage } from '../console/failure.js';
+import { checkedId } from '../ids.js';
+import { serverOf } from '../connection/server.js';
+import type { View } from '../console/table.js';
+
+const NAME: Argument = {
+  name: 'NAME',
+  meaning: 'the name of a context',
+  required: true,
+  many: false,
+  completes: 'context',
+};
+
+interface Shown {
+  name: string;
+  is_current: boolean;
+  server: string;
+  token: string;
+  project_id: string | null;
+  protected: boolean;
+  readonly: boolean;
+  color: string | null;
+}
+
+const list = command({
+  path: ['context', 'list'],
+  summary: 'list the daemons that you work with',
+  examples: [['context list', 'the one in use has a mark']],
+  options: {},
+  async run({ shell, output }) {
+    const { current, contexts } = await readContexts(shell.env);
+    const all = Object.entries(contexts).map(([name, context]) => shown(name, context, current));
+    await output.list(all, contextView);
+    if (all.length === 0) output.note('No contexts. Add one: llmp context add NAME --server URL --token-file FILE');
+    return EXIT.done;
+  },
+});
+
+const use = command({
+  path: ['context', 'use'],
+  summary: 'go to this daemon unless another is named',
+  examples: [['context use prod', 'until another is used']],
+  argument: NAME,
+  options: {},
+  async run({ args, shell, output }) {
+    const [name = ''] = args;
+    const before = await readContexts(shell.env);
+    refuseUnknown(name, before);
+    await writeContexts(shell.env, { ...before, current: name });
+    const isBack = before.current !== null && before.current !== name;
+    output.note(`Using ${name}.${isBack ? ` Undo: llmp context use ${before.current}` : ''}`);
+    for (const variable of ['LLMP_SERVER', 'LLMP_CONTEXT']) {
+      if (shell.env[variable]) output.warn(`${variable} is set, and comes first`);
+    }
+    return EXIT.done;
+  },
+});
+
+const add = command({
+  path: ['context', 'add'],
+  summary: 'keep a daemon by name, or change what is kept of it',
+  examples: [
+    [
+      'context add prod --server https://llmp.example --token-file ~/.llmp-prod --protected',
+      'its changes are asked about',
+    ],
+    ["context add prod --token-command 'pass show llmp/prod'", 'the management token from a password manager'],
+    ['context add prod --readonly', 'and nothing can be changed there by mistake'],
+  ],
+  argument: NAME,
+  options: {
+    tokenFile: text('--token-file <FILE>', 'a file with the management token, that nobody else can read'),
+    tokenCommand: text('--token-command <COMMAND>', 'prints the management token; a shell runs it each time'),
+    projectId: text('--project-id <ID>', 'the project of new tokens, by its name or id', 'project'),
+    protected: flag('--protected', 'ask before each change'),
+    noProtected: flag('--no-protected', 'do not ask any more'),
+    readonly: flag('--readonly', 'send no changes'),
+    noReadonly: flag('--no-readonly', 'send changes again'),
+    color: value('--color <COLOR>', oneOf(...CONTEXT_COLORS), `of its name on a screen: ${CONTEXT_COLORS.join(', ')}`),
+  },
+  async run({ args, options, globals, shell, output }) {
+    const [name = ''] = args;
+    if (!isContextName(name)) {
+      throw usage(`${quoted(name)} cannot be the name of a context`, { advice: 'Take letters, digits, - _ and .' });
+    }
+    if (options.tokenFile !== undefined && options.tokenCommand !== undefined) {
+      throw usage('--token-file and --token-command exclude each other', { advice: 'Give one' });
+    }
+    const before = await readContexts(shell.env);
+    const known = before.contexts[name];
+    const server = globals.server ?? known?.server;
+    if (server === undefined) throw usage('where is it?', { advice: 'Add --server URL' });
+    serverOf(server);
+    const context: Context = { ...known, server };
+    if (options.tokenFile !== undefined) {
+      context.tokenFile = resolve(options.tokenFile);
+      delete context.tokenCommand;
+    }
+    if (options.tokenCommand !== undefined) {
+      context.tokenCommand = options.tokenCommand;
+      delete context.tokenFile;
+    }
+    if (options.projectId !== undefined) context.projectId = checkedId('project', options.projectId);
+    if (options.protected !== undefined) context.protected = options.protected;
+    if (options.readonly !== undefined) context.readonly = options.readonly;
+    if (options.color !== undefined) context.color = options.color;
+
+    const current = before.current ?? name;
+    const path = await writeContexts(shell.env, { current, contexts: { ...before.contexts, [name]: context } });
+    const isUsed = current === name ? 'It is in use.' : `Use it: llmp context use ${name}`;
+    output.note(`${known ? 'Changed' : 'Added'} ${name} in ${path}. ${isUsed}`);
+    return EXIT.done;
+  },
+});
+
+const remove = command({
+  path: ['context', 'remove'],
+  summary: 'forget a daemon',
+  examples: [['context remove staging', 'its file with the management token stays']],
+  argument: NAME,
+  options: {},
+  async run(invocation) {
+    const { args, shell, output } = invocation;
+    const [name = ''] = args;
+    const { current, contexts } = await readContexts(shell.env);
+    refuseUnknown(name, { current, contexts });
+    if (contexts[name]?.protected) await confirmed(`${name} is protected. Forget it?`, invocation);
+    const others = Object.fromEntries(Object.entries(contexts).filter(([other]) => other !== name));
+    await writeContexts(shell.env, { current: current === name ? null : current, contexts: others });
+    output.note(`Removed ${name}.${current === name ? ' Choose another: llmp context use NAME' : ''}`);
+    return EXIT.done;
+  },
+});
+
+function refuseUnknown(name: string, { contexts }: Contexts): void {
+  if (contexts[name]) return;
+  const message = `there is no context ${quoted(name)}`;
+  throw new Failure(EXIT.notFound, message, { code: 'not_found', advice: 'See: llmp context list' });
+}
+
+function shown(name: string, context: Context, current: string | null): Shown {
+  const { server, tokenFile, tokenCommand, projectId, color } = context;
+  return {
+    name,
+    is_current: name === current,
+    server,
+    // What it runs may name things that a screen should not show.
+    token: tokenCommand === undefined ? (tokenFile ?? 'asked for') : 'from a command',
+    project_id: projectId ?? null,
+    protected: context.protected ?? false,
+    readonly: context.readonly ?? false,
+    color: color ?? null,
+  };
+}
+
+const limits = ({ protected: isProtected, readonly: isReadonly }: Shown) =>
+  [isProtected && 'protected', isReadonly && 'read-only'].filter(Boolean).join(', ');
+
+const contextView: View<Shown> = {
+  idOf: ({ name }) => name,
+  fields: ['name', 'is_current', 'server', 'token', 'project_id', 'protected', 'readonly', 'color'],
+  columns: [
+    { title: '', rank: 0, show: ({ is_current: isCurrent }) => (isCurrent ? '*' : ' ') },
+    { title: 'NAME', rank: 0, show: ({ name }) => name },
+    { title: 'SERVER', rank: 1, show: ({ server }) => server, shrinks: true },
+    { title: 'TOKEN', rank: 3, show: ({ token }) => token, shrinks: true },
+    { title: 'PROJECT', rank: 2, show: ({ project_id: id }) => id ?? '', shrinks: true },
+    { title: '', rank: 1, show: limits, tint: () => 'yellow' },
+  ],
+  details: {},
+};
+
+export const contextCommands = [list, use, add, remove];

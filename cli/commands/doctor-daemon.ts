@@ -1,0 +1,125 @@
+/** Whether the daemon that runs is ready, and the same release as this command line. */
+import type { ListenAddress } from '../../config/kinds.js';
+import { loadPart, type Settings, SettingsError } from '../../config/settings.js';
+import { readEnvFile } from '../../config/sources.js';
+import { readVersion } from '../../config/version.js';
+import { ManagementClient, Unreachable } from '../../daemon/api/client.js';
+import { connect, connectionTo } from '../connection/connection.js';
+import type { Asking, Family, Finding } from './doctor.js';
+import { failureOf } from '../console/failure.js';
+import { Input } from '../input.js';
+import { healthOf } from '../connection/probes.js';
+
+const ANSWER_MS = 3_000;
+
+/** Where the daemon's settings are: the environment that it has, and its env file. */
+interface SettingsSource {
+  env: NodeJS.ProcessEnv;
+  envFile: string | undefined;
+}
+
+/** The daemon that is named on the line or in the environment, otherwise the one that these settings are for. */
+export function daemonFamily(asking: Asking, source: SettingsSource): Family {
+  return { check: 'daemon', look: (signal) => daemon(asking, source, signal) };
+}
+
+async function* daemon(asking: Asking, source: SettingsSource, signal: AbortSignal): AsyncGenerator<Finding> {
+  const { envFile } = source;
+  const check = 'daemon';
+  const { globals, shell, output } = asking;
+  const { LLMP_SERVER, LLMP_CONTEXT } = shell.env;
+  const isNamed = Boolean(globals.server ?? globals.context ?? (LLMP_SERVER || LLMP_CONTEXT));
+  const own = isNamed ? null : ownDaemon(source);
+  const ownDestination = own && { server: own.server, context: null };
+  const connecting = {
+    ...asking,
+    globals: { ...globals, timeout: globals.timeout ?? ANSWER_MS },
+    destination: ownDestination ? () => ownDestination : asking.destination,
+  };
+  const connection = await connectionTo(connecting);
+  const { shown } = connection.server;
+  const start = `llmp daemon${envFile === undefined ? '' : ` --env-file ${envFile}`}`;
+  try {
+    const { status, missing, degraded } = await healthOf(connection, signal);
+    if (status !== 'ready') {
+      yield { check, state: 'failed', evidence: `${shown} is not ready: ${missing.join(', ')}`, advice: 'llmp status' };
+    } else if (degraded.length > 0) {
+      const evidence = `${shown} is ready, without ${degraded.join(', ')}`;
+      yield { check, state: 'warning', evidence, advice: 'llmp status' };
+    } else yield { check, state: 'ok', evidence: `${shown} is ready`, advice: null };
+  } catch (error) {
+    if (!(error instanceof Unreachable)) throw error;
+    const evidence = `${shown}: ${error.message}`;
+    yield { check, state: isNamed ? 'failed' : 'skipped', evidence, advice: start };
+    return;
+  }
+  const ask = async () => {
+    // Their own management token goes to nobody but the daemon that these settings are for.
+    const client = own?.managementToken
+      ? new ManagementClient({
+          ...connection,
+          server: connection.server.url,
+          managementToken: own.managementToken,
+          frontEnd: 'cli',
+        })
+      : await connect({ ...connecting, input: new Input(shell, false), output });
+    return client.status(signal);
+  };
+  yield await versionFinding(ask, shown);
+}
+
+async function versionFinding(ask: () => Promise<{ version: string }>, server: string): Promise<Finding> {
+  const check = 'daemon version';
+  const own = readVersion();
+  try {
+    const { version } = await ask();
+    if (version === own) return { check, state: 'ok', evidence: `${version}, like this command line`, advice: null };
+    const evidence = `the daemon is ${version}, this command line ${own}`;
+    return {
+      check,
+      state: 'warning',
+      evidence,
+      advice: 'Restart the daemon, or use the llmp that it was started with',
+    };
+  } catch (error) {
+    const { message, explanation } = failureOf(error, server);
+    if (explanation.code === 'management_token_missing') {
+      return { check, state: 'skipped', evidence: 'only told with a management token', advice: null };
+    }
+    return { check, state: 'failed', evidence: message, advice: explanation.advice ?? 'llmp status' };
+  }
+}
+
+interface Own {
+  server: string;
+  managementToken: string | null;
+}
+
+/** Null when the settings do not say where it is. */
+function ownDaemon({ env, envFile }: SettingsSource): Own | null {
+  try {
+    const file = envFile === undefined ? undefined : readEnvFile(envFile);
+    const { settings } = loadPart({ env, file }, ['listenAddress', 'managementListenAddress']);
+    const server = urlOf(settings.managementListenAddress ?? settings.listenAddress);
+    return { server, managementToken: managementTokenOf({ env, file }) };
+  } catch (error) {
+    if (error instanceof SettingsError) return null;
+    throw error;
+  }
+}
+
+function managementTokenOf(sources: Parameters<typeof loadPart>[0]): Settings['managementToken'] | null {
+  try {
+    return loadPart(sources, ['managementToken']).settings.managementToken;
+  } catch (error) {
+    if (error instanceof SettingsError) return null;
+    throw error;
+  }
+}
+
+/** Where to ask for what listens on all addresses: this machine. */
+export function urlOf(address: ListenAddress): string {
+  if ('path' in address) return `unix:${address.path}`;
+  const host = address.host === '::' ? '::1' : address.host === '0.0.0.0' ? '127.0.0.1' : address.host;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+}

@@ -1,0 +1,114 @@
+/** `llmp doctor`: what is wrong with a deployment, and what mends it. The checks are in daemon/ops, loaded only here. */
+import type { Family, Finding } from '../../daemon/ops/doctor.js';
+import { command, type Invocation } from '../command.js';
+import { daemonFamily } from './doctor-daemon.js';
+import { terminalFamily } from './doctor-terminal.js';
+import { EXIT } from '../console/failure.js';
+import { envFile } from '../service.js';
+import type { Column, Look, View } from '../console/table.js';
+import { daemonEnvironment } from '../unit-surroundings.js';
+
+export type { Family, Finding };
+
+export const doctorCommand = command({
+  path: ['doctor'],
+  summary: 'look for what is wrong with a deployment, and say what mends it; exit 9 when a check failed',
+  examples: [
+    ['doctor --env-file /etc/llmp/llmp.env', 'with the settings of the daemon; nothing is changed'],
+    ['doctor --env-file llmp.env -o json', 'for a script; a warning is no failure'],
+  ],
+  options: { envFile },
+  async run(invocation) {
+    const { output, options } = invocation;
+    const findings = await diagnose(invocation, options.envFile);
+    await showFindings(invocation, findings);
+    output.note(summaryOf(findings));
+    return hasFailed(findings) ? EXIT.checkFailed : EXIT.done;
+  },
+});
+
+export type Asking = Pick<Invocation, 'shell' | 'globals' | 'output' | 'destination'>;
+
+/** @param signal aborted when nobody waits any more. */
+export async function diagnose(asking: Asking, envFile: string | undefined, signal?: AbortSignal): Promise<Finding[]> {
+  const { shell, output } = asking;
+  const { examine } = await import('../../daemon/ops/doctor.js');
+  const env = await daemonEnvironment(asking, envFile);
+  const more = [daemonFamily(asking, { env, envFile }), terminalFamily(shell)];
+  return output.during('looking at everything', examine({ env, envFile, more, ...(signal && { signal }) }));
+}
+
+export const hasFailed = (findings: readonly Finding[]) => findings.some(({ state }) => state === 'failed');
+
+export function summaryOf(findings: readonly Finding[]): string {
+  const count = (wanted: Finding['state']) => findings.filter(({ state }) => state === wanted).length;
+  return `${count('failed')} failed, ${count('warning')} warnings, ${count('ok')} good, ${count('skipped')} skipped.`;
+}
+
+export async function showFindings(
+  { shell, output }: Pick<Asking, 'shell' | 'output'>,
+  findings: readonly Finding[],
+): Promise<void> {
+  const isForPeople = output.format === 'table' && shell.stdout.isTTY === true;
+  const rows = isForPeople ? findings.flatMap((each) => rowsOf(each, shell.stdout.columns || DEFAULT_WIDTH)) : findings;
+  await output.list(rows, findingView, { ok: !hasFailed(findings), checks: findings });
+}
+
+// ---- for people: evidence is wrapped, and what to do stands below it
+
+const DEFAULT_WIDTH = 80;
+const MARKS = {
+  ok: { glyph: '●', ascii: '*', tint: 'green' },
+  warning: { glyph: '▲', ascii: '!', tint: 'yellow' },
+  failed: { glyph: '✗', ascii: 'x', tint: 'red' },
+  skipped: { glyph: '○', ascii: '-', tint: 'dim' },
+} as const;
+// Of the columns in front: the state, and the longest name of a check.
+const EVIDENCE_FROM = 36;
+const NARROWEST = 30;
+
+/** A row of the table; one that goes on with the one before has no check and no state. */
+type Row = Finding | { check: ''; state: null; evidence: string; advice: null };
+
+function rowsOf(finding: Finding, width: number): Row[] {
+  const room = Math.max(NARROWEST, width - EVIDENCE_FROM);
+  const [first = '', ...rest] = wrapped(finding.evidence, room);
+  // A command is not cut: it is to be copied.
+  const more = finding.advice === null ? rest : [...rest, `> ${finding.advice}`];
+  return [
+    { ...finding, evidence: first },
+    ...more.map((evidence) => ({ check: '' as const, state: null, evidence, advice: null })),
+  ];
+}
+
+function wrapped(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) ?? '';
+    if (line !== '' && line.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
+  }
+  return lines;
+}
+
+function stateShown({ state }: Row, { ascii }: Look): string {
+  return state === null ? '' : `${ascii ? MARKS[state].ascii : MARKS[state].glyph} ${state}`;
+}
+
+const columns: Column<Row>[] = [
+  {
+    title: 'STATE',
+    rank: 0,
+    show: stateShown,
+    tint: ({ state }) => (state === null ? undefined : MARKS[state].tint),
+  },
+  { title: 'CHECK', rank: 0, show: ({ check }) => check },
+  { title: 'EVIDENCE', rank: 0, show: ({ evidence }) => evidence },
+];
+
+const findingView: View<Row> = {
+  idOf: ({ check }) => check,
+  fields: ['check', 'state', 'evidence', 'advice'],
+  columns,
+  details: {},
+};

@@ -1,0 +1,119 @@
+/** `llmp events …`: what happens on the proxy, as it happens. */
+import type { Kind } from '../../config/kinds.js';
+import { oneOf } from '../../config/kinds.js';
+import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
+import { command, flag, text, value } from '../command.js';
+import { checkedId, wholeIdOf } from '../ids.js';
+import { type Column, type Tint, type View } from '../console/table.js';
+import { shortId } from '../console/views.js';
+
+const statuses: Kind<string> = {
+  accepts: 'statuses or classes of them, separated by commas, such as 429 or 4xx,5xx',
+  parse: (given) => (/^[1-5](?:xx|\d\d)(?:,[1-5](?:xx|\d\d)){0,19}$/.test(given) ? given : undefined),
+  isList: true,
+};
+
+const KINDS: readonly [WireEvent['kind'], ...WireEvent['kind'][]] = [
+  'request.completed',
+  'token.created',
+  'token.revoked',
+  'token.reactivated',
+  'project.changed',
+  'cache.purged',
+];
+
+const tail = command({
+  path: ['manage', 'events', 'tail'],
+  summary: 'show requests and changes as they come, until ^C',
+  examples: [
+    ['events tail', 'all of them, a line each'],
+    ['events tail --project-id web --status 4xx,5xx', "a project's requests that did not go well"],
+    ['events tail -o jsonl >> events.jsonl', 'for programs; off a terminal it is always JSON'],
+  ],
+  options: {
+    projectId: text('--project-id <ID>', 'of this project, by its name or id', 'project'),
+    tokenId: text('--token-id <ID>', 'of this token', 'token'),
+    status: value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
+    kind: value('--kind <KIND>', oneOf(...KINDS), `one of ${KINDS.join(', ')}`),
+    follow: flag('-f, --follow', 'go on with what comes, which it does anyway'),
+  },
+  async run(invocation) {
+    const { output, options } = invocation;
+    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
+    const token = options.tokenId === undefined ? undefined : checkedId('token', options.tokenId);
+    const { follow } = await import('../follow.js');
+    const client = await invocation.connect();
+    const query: EventQuery = {
+      ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
+      ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
+      ...(options.status !== undefined && { status: options.status }),
+      ...(options.kind !== undefined && { kind: options.kind }),
+    };
+    return follow(
+      invocation,
+      (position) => client.events(query, position),
+      (event: WireEvent) => output.next(event, eventView),
+    );
+  },
+});
+
+type RequestEvent = Extract<WireEvent, { kind: 'request.completed' }>;
+type ChangeEvent = Exclude<WireEvent, RequestEvent>;
+/** With what only one of the two has. */
+type Shown = WireEvent &
+  Partial<Omit<RequestEvent, keyof ChangeEvent>> &
+  Partial<Omit<ChangeEvent, keyof RequestEvent>>;
+
+const isRequest = (event: WireEvent): event is RequestEvent => event.kind === 'request.completed';
+const ofRequest = (show: (event: RequestEvent) => string) => (event: WireEvent) =>
+  isRequest(event) ? show(event) : '';
+
+function statusTint(event: WireEvent): Tint | undefined {
+  if (!isRequest(event)) return undefined;
+  if (event.status >= 500) return 'red';
+  return event.status >= 400 ? 'yellow' : 'green';
+}
+
+function whatHappened(event: WireEvent): string {
+  if (isRequest(event)) return `${event.method} ${event.path}`;
+  const of = event.count === null ? '' : `, ${event.count}`;
+  return `${event.kind} by ${event.actor}${of}`;
+}
+
+const columns: readonly Column<Shown>[] = [
+  { title: 'TIME', rank: 2, width: 8, show: ({ time }) => time.slice(11, 19) },
+  { title: 'STATUS', rank: 0, width: 6, show: ofRequest(({ status }) => String(status)), tint: statusTint },
+  { title: 'OUTCOME', rank: 3, width: 14, show: ofRequest(({ code, outcome }) => code ?? outcome), shrinks: true },
+  { title: 'MS', rank: 1, width: 7, show: ofRequest((it) => it.duration_ms.toFixed(0)), alignRight: true },
+  { title: 'CACHE', rank: 4, width: 5, show: ofRequest(({ cache }) => cache) },
+  { title: 'TOKEN', rank: 2, width: 8, show: ({ token_id }) => shortId(token_id ?? '') },
+  { title: 'PROJECT', rank: 5, width: 8, show: ({ project_id }) => shortId(project_id ?? '') },
+  { title: 'MODEL', rank: 6, width: 20, show: ofRequest(({ model }) => model ?? ''), shrinks: true },
+  { title: 'WHAT', rank: 0, show: whatHappened, fills: true },
+];
+
+const eventView: View<Shown> = {
+  idOf: ({ id }) => id,
+  fields: [
+    'time',
+    'kind',
+    'status',
+    'outcome',
+    'code',
+    'method',
+    'path',
+    'cache',
+    'duration_ms',
+    'model',
+    'actor',
+    'count',
+    'project_id',
+    'token_id',
+    'request_id',
+    'id',
+  ],
+  columns,
+  details: {},
+};
+
+export const eventCommands = [tail];

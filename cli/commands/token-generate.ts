@@ -1,0 +1,90 @@
+/** `llmp token generate`: the one moment at which a secret can be seen. */
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import type { Kind } from '../../config/kinds.js';
+import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import { command, text, value } from '../command.js';
+import { shellWord, visible } from '../console/escape.js';
+import { EXIT, Failure, usage } from '../console/failure.js';
+import { issuingOptions, tokenWanted } from './issuing.js';
+import type { Output } from '../output.js';
+import { tokenCreatedView, tokenView } from '../console/views.js';
+
+const variableName: Kind<string> = {
+  accepts: 'the name of a variable: letters, digits and _, not beginning with a digit',
+  parse: (given) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(given) ? given : undefined),
+};
+
+const options = {
+  ...issuingOptions(24, 'what it is for'),
+  out: text('--out <FILE>', 'write the secret there, mode 0600, instead of showing it; the file must not exist'),
+  env: value('--env <VAR>', variableName, "print export VAR='…' instead, for a shell to evaluate"),
+};
+
+export const generate = command({
+  path: ['manage', 'token', 'generate'],
+  summary: 'issue a token and show its secret, once',
+  examples: [
+    ['token generate --duration 48', 'for 48 hours, for the only active project'],
+    ['token generate --max-requests 500 --out token.txt', 'at most 500 requests, the secret in a file'],
+    ['token generate -q', 'the secret and nothing else'],
+    ['token generate --env OPENAI_API_KEY', "export OPENAI_API_KEY='sk-wt-…'"],
+  ],
+  options,
+  async run(invocation) {
+    const { options: given, output } = invocation;
+    if (given.out !== undefined && given.env !== undefined) {
+      throw usage('--out and --env exclude each other', { advice: 'Give one' });
+    }
+    if (output.format === 'id' && given.out === undefined && given.env === undefined && !output.isQuiet) {
+      throw usage('-o id would lose the secret, which is shown only now', { advice: 'Add --out FILE' });
+    }
+    const { client, body } = await tokenWanted(invocation);
+    if (given.out === undefined) await show(await client.createToken(body), given.env, output);
+    else await intoFile(given.out, () => client.createToken(body), output);
+    return EXIT.done;
+  },
+});
+
+async function show(issued: WireTokenCreated, variable: string | undefined, output: Output): Promise<void> {
+  const secret = visible(issued.token);
+  if (variable !== undefined) output.text(`export ${variable}=${shellWord(secret)}`);
+  else if (output.isQuiet) output.text(secret);
+  else await output.one(issued, tokenCreatedView);
+  output.note(`The secret is shown only this once. Undo: llmp token revoke ${issued.id}`);
+}
+
+/** The file is made first: a token whose secret then cannot be kept must not be issued. */
+async function intoFile(path: string, issue: () => Promise<WireTokenCreated>, output: Output): Promise<void> {
+  const file = await newFile(path);
+  const issued = await issue().catch(async (error: unknown) => {
+    await file.close();
+    await unlink(path);
+    throw error;
+  });
+  try {
+    await file.writeFile(`${issued.token}\n`);
+    await file.close();
+  } catch (error) {
+    throw new Failure(EXIT.refused, `cannot write the secret to ${path}, so it is lost`, {
+      why: (error as NodeJS.ErrnoException).code ?? 'failed',
+      advice: `Revoke the token: llmp token revoke ${issued.id}`,
+      cause: error,
+    });
+  }
+  const shown: WireToken & { token?: string } = { ...issued };
+  delete shown.token;
+  if (!output.isQuiet) await output.one(shown, tokenView);
+  output.note(`The secret is in ${path}, readable by you only. Undo: llmp token revoke ${issued.id}`);
+}
+
+const OWNER_ONLY = 0o600;
+
+async function newFile(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'wx', OWNER_ONLY);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw usage(`${path} exists already and is not overwritten`, { advice: 'Name a new file' });
+    throw usage(`cannot create ${path}`, { why: code ?? 'failed', cause: error });
+  }
+}

@@ -1,0 +1,154 @@
+/** `llmp token …`: the records of tokens that were issued. Issuing one is in token-generate.ts. */
+import { oneOf } from '../../config/kinds.js';
+import type { ManagementClient, Page } from '../../daemon/api/client.js';
+import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
+import { type Change, dryRun, onEachId, TOKENS } from '../batch.js';
+import { command, flag, type Invocation, text, value, valuesOf } from '../command.js';
+import { EXIT, usage } from '../console/failure.js';
+import { checkedId, wholeIdOf } from '../ids.js';
+import { limit, listed } from '../listing.js';
+import { revokeTokensOf } from './revoke-all.js';
+import { span } from '../console/span.js';
+import { generate } from './token-generate.js';
+import { TOKEN_STATES, tokenView } from '../console/views.js';
+import { whois } from './token-whois.js';
+
+// A page of the API: more than anybody looks at.
+const WATCHED = 1_000;
+const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name', 'live'];
+const sortOrder = oneOf(...SORT_FIELDS.flatMap((field) => [field, `-${field}`]));
+
+const list = command({
+  path: ['manage', 'token', 'list'],
+  summary: 'list tokens',
+  examples: [
+    ['token list --active-only --sort expires_at', 'what can be used now, the next to expire first'],
+    ['token list --sort -last_used_at --watch', 'the same list every two seconds, the last used first'],
+    ['token list --state active --state rate_limited', 'tokens in one of two states'],
+    ['token list --expires-within 2h -o csv', 'what expires in the next two hours, for a spreadsheet'],
+  ],
+  options: {
+    projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
+    activeOnly: flag('--active-only', 'only those that can be used now'),
+    state: valuesOf('--state <STATE>', TOKEN_STATES, `only tokens in these states: ${TOKEN_STATES.join(', ')}`),
+    expiresWithin: value('--expires-within <TIME>', span, 'only those that expire between now and then, such as 2h'),
+    sort: value('--sort <FIELD>', sortOrder, `${SORT_FIELDS.join(', ')}; with - in front descending`),
+    limit,
+    watch: flag(
+      '--watch',
+      'show them anew every two seconds, until ^C; off a terminal those that are new or have changed',
+    ),
+  },
+  async run(invocation) {
+    const { options, shell, output, connect } = invocation;
+    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
+    const client = await connect();
+    const projectId = project === undefined ? undefined : await wholeIdOf(client, 'project', project);
+    const queryOf = (nowMs: number): TokenQuery => ({
+      ...(projectId !== undefined && { project_id: projectId }),
+      ...(options.activeOnly && { active_only: 'true' }),
+      ...(options.state && { state: options.state }),
+      ...(options.sort && { sort: options.sort }),
+      ...(options.expiresWithin !== undefined && {
+        expires_after: new Date(nowMs).toISOString(),
+        expires_before: new Date(nowMs + options.expiresWithin).toISOString(),
+      }),
+    });
+    if (options.watch) {
+      const size = String(Math.min(options.limit ?? WATCHED, WATCHED));
+      const page = (signal: AbortSignal) => client.tokens({ ...queryOf(shell.now()), limit: size }, signal);
+      return watchTokens(page, invocation);
+    }
+    const query = queryOf(shell.now());
+    const tokens = await listed((page) => client.tokens({ ...query, ...page }), options.limit, output);
+    await output.list(tokens, tokenView);
+    if (tokens.length === 0) output.note('No such tokens.');
+    return EXIT.done;
+  },
+});
+
+/** @param page asks for those that there are now. */
+async function watchTokens(
+  page: (signal: AbortSignal) => Promise<Page<WireToken>>,
+  invocation: Pick<Invocation, 'shell' | 'output' | 'server'>,
+): Promise<number> {
+  const { watch } = await import('../watch.js');
+  let known: Page<WireToken> = { items: [], next: null, total: 0 };
+  return watch(invocation, {
+    find: async (signal) => ({ item: (known = await page(signal)), failure: null }),
+    away: () => known,
+    show: ({ items, total }, failure) => invocation.output.listAgain(items, tokenView, total ?? items.length, failure),
+  });
+}
+
+const TOKEN = {
+  noun: 'token',
+  view: tokenView,
+  lookUp: (client: ManagementClient, id: string) => client.token(id),
+} as const;
+
+const get = command({
+  path: ['manage', 'token', 'get'],
+  summary: 'show tokens, with their request counts',
+  examples: [['token get 3fa91c2e', 'one token, by the beginning of its id']],
+  argument: TOKENS,
+  options: {},
+  run: (invocation) => onEachId(invocation, TOKEN),
+});
+
+const revoke = command({
+  path: ['manage', 'token', 'revoke'],
+  summary: 'refuse tokens from now on',
+  examples: [
+    ['token revoke 3fa91c2e --reason "leaked in CI log"', 'the reason goes into the audit record'],
+    ['token list -o id --state expired | llmp token revoke - --yes', 'all that expired'],
+    ['token revoke --project-id web --yes', 'every token of a project'],
+    ['token revoke --project-id web -n -o id', 'which tokens those would be'],
+  ],
+  argument: { ...TOKENS, required: false },
+  options: {
+    projectId: text('--project-id <ID>', 'every token of this project, by its name or id', 'project'),
+    dryRun,
+  },
+  run(invocation) {
+    const { args, options } = invocation;
+    if (options.projectId === undefined) {
+      if (args.length === 0) throw usage('no id given', { advice: 'Give ids, or --project-id' });
+      return onEachId(invocation, { ...TOKEN, change: revocation });
+    }
+    if (args.length > 0) throw usage('ids and --project-id exclude each other', { advice: 'Give one' });
+    return revokeTokensOf(options.projectId, options.dryRun === true, invocation);
+  },
+});
+
+const reactivate = command({
+  path: ['manage', 'token', 'reactivate'],
+  summary: 'let revoked tokens be used again',
+  examples: [
+    ['token reactivate 3fa91c2e', 'it keeps its expiry and its request count'],
+    ['token reactivate - --yes < ids.txt', 'those whose ids are in a file'],
+  ],
+  argument: TOKENS,
+  options: { dryRun },
+  run: (invocation) => onEachId(invocation, { ...TOKEN, change: reactivation }),
+});
+
+const revocation: Change<WireToken> = {
+  verb: 'Revoke',
+  past: 'Revoked',
+  opposite: 'reactivate',
+  // Revoking by DELETE answers with a sentence only; this way there is a name to show.
+  make: (client, id) => client.setTokenActive(id, false),
+  isMade: ({ is_active }) => !is_active,
+};
+
+const reactivation: Change<WireToken> = {
+  verb: 'Reactivate',
+  past: 'Reactivated',
+  opposite: 'revoke',
+  make: (client, id) => client.setTokenActive(id, true),
+  isMade: ({ is_active }) => is_active,
+  but: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
+};
+
+export const tokenCommands = [generate, list, get, revoke, reactivate, whois];

@@ -1,0 +1,115 @@
+/** `llmp tui`: the terminal UI. What runs is in tui/, loaded only here. */
+import { setFlagsFromString } from 'node:v8';
+import { oneOf } from '../../config/kinds.js';
+import type { ContextShown } from '../../tui/state/exchange.js';
+import type { TerminalIo } from '../console/terminal-io.js';
+import type { Connected } from '../../tui/effects/runner.js';
+import { command, flag, value } from '../command.js';
+import { type Connecting, type Reach, reach } from '../connection/connection.js';
+import { readContexts } from '../connection/contexts.js';
+import { destinationOf } from '../connection/destination.js';
+import { usage } from '../console/failure.js';
+import { span } from '../console/span.js';
+
+const SCREENS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
+const SHORTEST_REFRESH_MS = 500;
+const DEFAULT_REFRESH_MS = 2_000;
+
+export const tuiCommand = command({
+  path: ['tui'],
+  summary: 'look at tokens, projects, audit, cache and events in full screen, and change them',
+  examples: [
+    ['tui', '? shows the keys'],
+    ['tui -c prod --readonly', 'look at production, and change nothing'],
+    ['tui --screen events', 'requests as they come'],
+    ['tui --once --screen overview', 'one frame, also where there is no terminal'],
+  ],
+  options: {
+    screen: value(
+      '--screen <SCREEN>',
+      oneOf(...SCREENS),
+      `what is shown first: ${SCREENS.join(', ')}; tokens unless given`,
+    ),
+    refresh: value('--refresh <DURATION>', span, 'how often the daemon is asked; 2s unless given'),
+    readonly: flag('--readonly', 'change nothing'),
+    ascii: flag('--ascii', 'no symbols beyond ASCII (LLMP_ASCII)'),
+    once: flag('--once', 'print one frame, and end'),
+  },
+  async run(invocation) {
+    const { shell, options, globals } = invocation;
+    // Frames are short-lived. V8 would rather let 48 MB of them gather than look more often at what is left of them.
+    setFlagsFromString('--semi-space-growth-factor=1');
+    const refreshMs = options.refresh ?? DEFAULT_REFRESH_MS;
+    if (refreshMs < SHORTEST_REFRESH_MS)
+      throw usage(`--refresh must be at least ${SHORTEST_REFRESH_MS / 1000} seconds`);
+    if (options.ascii) shell.env.LLMP_ASCII = '1';
+    if (globals.color === false) shell.env.NO_COLOR = '1';
+    const io = await shell.terminal();
+    if (!options.once) await refuseUnusable(io);
+    const isReadonly = options.readonly ?? false;
+    const connected = connectedTo(await reach(invocation), isReadonly);
+    let current = connected.place.context;
+    const start = options.once
+      ? (await import('../../tui/once.js')).printOnce
+      : (await import('../../tui/start.js')).startTui;
+    const code = await start(io, {
+      connected,
+      tab: options.screen ?? 'tokens',
+      refreshMs,
+      async connect(context) {
+        const other = connectedTo(await reach(await towards(context, invocation)), isReadonly);
+        current = context;
+        return other;
+      },
+      contexts: () => contextsShown(shell.env, current),
+    });
+    // The terminal has been given back and all is written. A connection that a library still holds must not keep the shell waiting.
+    if (!options.once) io.exit(code);
+    return code;
+  },
+});
+
+async function refuseUnusable(io: TerminalIo): Promise<void> {
+  const { capabilitiesOf } = await import('../../tui/terminal/capabilities.js');
+  const { unusable } = capabilitiesOf(io);
+  if (unusable === undefined) return;
+  throw usage('no terminal for a full screen', {
+    why: unusable,
+    advice: 'Use the commands, such as `llmp token list`, or print one frame with --once',
+  });
+}
+
+/** The way to another context, with its own credentials alone: those of the daemon looked at so far are none of its business. */
+async function towards(context: string, invocation: Connecting): Promise<Connecting> {
+  const env = { ...invocation.shell.env, MANAGEMENT_TOKEN: '', MANAGEMENT_TOKEN_FILE: '' };
+  const none = { managementToken: undefined, managementTokenFile: undefined, server: undefined };
+  const globals = { ...invocation.globals, ...none, context };
+  const destination = await destinationOf(globals, env);
+  return { ...invocation, globals, shell: { ...invocation.shell, env }, destination: () => destination };
+}
+
+function connectedTo({ server, context, managementToken, fetch, timeoutMs }: Reach, isReadonly: boolean): Connected {
+  return {
+    place: {
+      server: server.shown,
+      context: context?.name ?? null,
+      color: context?.color ?? null,
+      isProtected: context?.protected ?? false,
+      isReadonly: isReadonly || (context?.readonly ?? false),
+      project: context?.projectId ?? null,
+    },
+    client: { server: server.url, managementToken, fetch, timeoutMs },
+  };
+}
+
+async function contextsShown(env: NodeJS.ProcessEnv, current: string | null): Promise<ContextShown[]> {
+  const { contexts } = await readContexts(env);
+  return Object.entries(contexts).map(([name, context]) => ({
+    name,
+    server: context.server,
+    isCurrent: name === current,
+    isProtected: context.protected ?? false,
+    isReadonly: context.readonly ?? false,
+    color: context.color ?? null,
+  }));
+}

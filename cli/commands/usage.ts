@@ -1,0 +1,118 @@
+/** `llmp usage`: what tokens were used for. */
+import type { Kind } from '../../config/kinds.js';
+import type { ManagementClient } from '../../daemon/api/client.js';
+import type { UsageQuery, WireUsageLine } from '../../daemon/api/contract.js';
+import { command, text, value } from '../command.js';
+import { EXIT } from '../console/failure.js';
+import { checkedId, wholeIdOf } from '../ids.js';
+import { moment, timestampOf } from '../console/span.js';
+import type { Column, View } from '../console/table.js';
+import { shortId } from '../console/views.js';
+
+const DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
+type Dimension = (typeof DIMENSIONS)[number];
+
+const dimensions: Kind<Dimension[]> = {
+  accepts: `any of ${DIMENSIONS.join(', ')}, separated by commas`,
+  parse(given) {
+    const named = given.split(',');
+    const known = DIMENSIONS.filter((dimension) => named.includes(dimension));
+    return known.length === named.length ? known : undefined;
+  },
+  values: DIMENSIONS,
+  isList: true,
+};
+
+export const usageCommand = command({
+  path: ['usage'],
+  summary: 'add up requests and model tokens',
+  examples: [
+    ['usage --by token,model', 'the last seven days, by token and model'],
+    ['usage --by day --since 30d --project-id web', "a project's days of a month"],
+    ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'a month, for a spreadsheet'],
+  ],
+  options: {
+    by: value('--by <LIST>', dimensions, `a line for each ${DIMENSIONS.join(', ')}, or combination of them`),
+    since: value('--since <TIME>', moment, 'from the hour of then on, such as 24h or 2030-01-31; 7d unless given'),
+    until: value('--until <TIME>', moment, 'until the end of the hour of then; now unless given'),
+    projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
+    tokenId: text('--token-id <ID>', 'only of this token', 'token'),
+  },
+  async run({ options, shell, output, connect }) {
+    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
+    const token = options.tokenId === undefined ? undefined : checkedId('token', options.tokenId);
+    const by = options.by ?? [];
+    const client = await connect();
+    const query: UsageQuery = {
+      ...(by.length > 0 && { by: by.join(',') }),
+      ...(options.since && { since: timestampOf(options.since, shell.now()) }),
+      ...(options.until && { until: timestampOf(options.until, shell.now()) }),
+      ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
+      ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
+    };
+    const lines = await output.during('adding up', client.usage(query));
+    const isForPeople = output.format === 'table' && shell.stdout.isTTY === true;
+    const names = isForPeople ? await namesOf(client, by) : new Map<string, string>();
+    await output.list(lines, viewOf(by, names));
+    if (lines.length === 0) output.note('No requests in that time.');
+    return EXIT.done;
+  },
+});
+
+/** A page of them at most; others are known by their ids. */
+async function namesOf(client: ManagementClient, by: readonly Dimension[]): Promise<Map<string, string>> {
+  const limit = '1000';
+  const [projects, tokens] = await Promise.all([
+    by.includes('project') ? client.projects({ limit }) : null,
+    by.includes('token') ? client.tokens({ limit, sort: '-last_used_at' }) : null,
+  ]);
+  const named = [...(projects?.items ?? []), ...(tokens?.items ?? [])];
+  return new Map(named.flatMap(({ id, name }) => (name === null ? [] : [[id, name]])));
+}
+
+const NONE = '-';
+
+function viewOf(by: readonly Dimension[], names: ReadonlyMap<string, string>): View<WireUsageLine> {
+  const nameOf = (id: string | null | undefined) => (id ? (names.get(id) ?? shortId(id)) : NONE);
+  const dimensionColumns: Record<Dimension, Column<WireUsageLine>> = {
+    token: { title: 'TOKEN', rank: 0, show: ({ token_id }) => nameOf(token_id), shrinks: true },
+    project: { title: 'PROJECT', rank: 0, show: ({ project_id }) => nameOf(project_id), shrinks: true },
+    model: { title: 'MODEL', rank: 0, show: ({ model }) => model ?? NONE, shrinks: true },
+    hour: { title: 'HOUR (UTC)', rank: 0, show: ({ hour }) => (hour ?? '').slice(0, 16).replace('T', ' ') },
+    day: { title: 'DAY (UTC)', rank: 0, show: ({ day }) => (day ?? '').slice(0, 10) },
+  };
+  const fields: Record<Dimension, keyof WireUsageLine> = {
+    token: 'token_id',
+    project: 'project_id',
+    model: 'model',
+    hour: 'hour',
+    day: 'day',
+  };
+  return {
+    idOf: (line) => by.map((dimension) => line[fields[dimension]] ?? NONE).join(' '),
+    fields: [...by.map((dimension) => fields[dimension]), ...COUNTS.map(({ field }) => field)],
+    columns: [
+      ...by.map((dimension) => dimensionColumns[dimension]),
+      ...COUNTS.map(({ field, title, rank }) => ({
+        title,
+        rank,
+        show: (line: WireUsageLine) => String(line[field]),
+        alignRight: true,
+      })),
+    ],
+    details: {},
+  };
+}
+
+const COUNTS = [
+  { field: 'requests', title: 'REQUESTS', rank: 0 },
+  { field: 'hits', title: 'HITS', rank: 3 },
+  { field: 'refused', title: 'REFUSED', rank: 2 },
+  { field: 'errors', title: 'ERRORS', rank: 1 },
+  { field: 'prompt_tokens', title: 'PROMPT', rank: 1 },
+  { field: 'completion_tokens', title: 'COMPLETION', rank: 1 },
+  // Behind the others: scripts find those by their place.
+  { field: 'upstream_refused', title: 'UPSTREAM 4XX', rank: 2 },
+  { field: 'upstream_errors', title: 'UPSTREAM 5XX', rank: 4 },
+  { field: 'cut', title: 'CUT', rank: 5 },
+] as const;

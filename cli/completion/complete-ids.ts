@@ -1,0 +1,115 @@
+/** What only files and the daemon know of what may come next: names and ids. */
+import { Readable, Writable } from 'node:stream';
+import type { ManagementClient } from '../../daemon/api/client.js';
+import type { Candidate, Line } from './complete.js';
+import type { Completes } from '../command.js';
+import type { Globals } from '../globals.js';
+import { Input } from '../input.js';
+import { Output } from '../output.js';
+import type { Shell } from '../shell.js';
+import type { Tree } from '../help/tree.js';
+
+// With the start of the process it makes less than the 800 ms after which the shell is not kept waiting.
+const ANSWER_WITHIN_MS = 450;
+const GIVE_UP_AFTER_MS = 800;
+const MOST_SHOWN = 200;
+
+/** A word that no shell makes anything else of, whatever a project is called, and whoever answers as the daemon. */
+const HARMLESS = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u;
+
+/** Nothing in any trouble: who presses a key waits for no explanation. */
+export async function found(
+  what: Completes,
+  beginning: string,
+  line: Line,
+  tree: Tree,
+  shell: Shell,
+): Promise<readonly Candidate[]> {
+  const enough = new AbortController();
+  const nothing: readonly Candidate[] = [];
+  const late = shell.pause(ANSWER_WITHIN_MS, enough.signal).then(() => nothing);
+  try {
+    const candidates = await Promise.race([candidatesOf(what, beginning, line, tree, shell), late]);
+    return candidates.filter(({ word }) => HARMLESS.test(word));
+  } catch {
+    return nothing;
+  } finally {
+    enough.abort();
+  }
+}
+
+async function candidatesOf(
+  what: Completes,
+  beginning: string,
+  line: Line,
+  tree: Tree,
+  shell: Shell,
+): Promise<readonly Candidate[]> {
+  switch (what) {
+    case 'topic':
+      return topics(line, tree);
+    case 'page': {
+      const { pageWords } = await import('../help/man.js');
+      return (await pageWords()).map(({ word, name }) => ({ word, meaning: name.replace(/\.(\d)$/, '($1)') }));
+    }
+    case 'context': {
+      const { readContexts } = await import('../connection/contexts.js');
+      const { contexts } = await readContexts(shell.env);
+      return Object.entries(contexts).map(([word, { server }]) => ({ word, meaning: server }));
+    }
+    case 'project':
+      return projects(await clientFor(line, shell), beginning);
+    case 'token':
+      return tokens(await clientFor(line, shell), beginning);
+  }
+}
+
+async function topics({ args }: Line, tree: Tree): Promise<Candidate[]> {
+  const { TOPICS } = await import('../help/topics.js');
+  const path = tree.resolved(args) ?? args;
+  const words = tree.wordsUnder(path).map(({ word, summary }) => ({ word, meaning: summary }));
+  const named = args.length > 0 ? [] : Object.entries(TOPICS);
+  return [...words, ...named.map(([word, { summary }]) => ({ word, meaning: summary }))];
+}
+
+/** By its name, or by its id where that is what is being typed, or where a shell would not take the name for one word. */
+async function projects(client: ManagementClient, beginning: string): Promise<Candidate[]> {
+  const { items } = await client.projects({ limit: String(MOST_SHOWN) });
+  return items.flatMap(({ id, name, is_active: isActive }) => {
+    const byId = { word: id, meaning: name };
+    if (!HARMLESS.test(name)) return [byId];
+    const byName = { word: name, meaning: `${id}${isActive ? '' : ', off'}` };
+    return beginning !== '' && id.startsWith(beginning) ? [byName, byId] : [byName];
+  });
+}
+
+async function tokens(client: ManagementClient, beginning: string): Promise<Candidate[]> {
+  if (!/^[0-9a-f-]*$/.test(beginning)) return [];
+  const { items } = await client.tokens({ limit: String(MOST_SHOWN), ...(beginning !== '' && { q: beginning }) });
+  return items.map(({ id, name, state }) => ({ word: id, meaning: name === null ? state : `${name}, ${state}` }));
+}
+
+/** As the command on the line would have it, but that nobody is asked, nothing is run, and nothing said. */
+async function clientFor({ given }: Line, shell: Shell): Promise<ManagementClient> {
+  const [{ connect }, { destinationOf }, { serverOf }] = await Promise.all([
+    import('../connection/connection.js'),
+    import('../connection/destination.js'),
+    import('../connection/server.js'),
+  ]);
+  const { server, context, managementToken, managementTokenFile } = given;
+  const globals: Globals = { server, context, managementToken, managementTokenFile, timeout: GIVE_UP_AFTER_MS };
+  const mute = new Writable({
+    write(_piece, _encoding, done) {
+      done();
+    },
+  });
+  const silent: Shell = { ...shell, stdin: Readable.from([]), stdout: mute, stderr: mute };
+  const destination = await destinationOf(globals, shell.env);
+  // A warning would not be seen.
+  if (serverOf(destination.server).isClearText) throw new Error('in clear text');
+  delete destination.context?.tokenCommand;
+  const said = { format: 'table', quiet: true, verbose: false, color: false, secrets: [], commands: [] } as const;
+  const output = new Output(silent, said);
+  const input = new Input(silent, false);
+  return connect({ shell: silent, globals, input, output, destination: () => destination });
+}

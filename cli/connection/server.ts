@@ -1,0 +1,32 @@
+/** The address of a daemon. */
+import { usage } from '../console/failure.js';
+
+export interface Server {
+  url: string;
+  socketPath: string | undefined;
+  shown: string;
+  /** Over http, and beyond this machine. */
+  isClearText: boolean;
+}
+
+/** @param what names it in messages. @throws {Failure} when `text` is no server; a password in it is not repeated. */
+export function serverOf(text: string, what = '--server'): Server {
+  const socket = /^unix:(.+)$/.exec(text);
+  if (socket) return { url: 'http://localhost', socketPath: socket[1], shown: text, isClearText: false };
+
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  // Not quoted, here and below: what is in ps and in the shell's history already need not be in a log as well.
+  if (url?.username || url?.password) {
+    throw usage(`${what} must not contain credentials`, { advice: 'Give the address alone: http://HOST:PORT' });
+  }
+  const isPlain = url && /^https?:$/.test(url.protocol) && url.pathname === '/' && !url.search && !url.hash;
+  if (!isPlain) {
+    throw usage(`${what} must be http://HOST:PORT, https://HOST:PORT or unix:PATH`);
+  }
+  const isClearText = url.protocol === 'http:' && !isLoopback(url.hostname);
+  return { url: url.origin, socketPath: undefined, shown: url.origin, isClearText };
+}
+
+function isLoopback(host: string): boolean {
+  return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
+}

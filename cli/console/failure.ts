@@ -1,0 +1,142 @@
+/** Everything that can go wrong, with its exit code and what the operator reads about it. */
+import { ApiError, Unreachable } from '../../daemon/api/client.js';
+import { whyUnreachable } from './unreachable.js';
+
+export const EXIT = {
+  done: 0,
+  refused: 1,
+  usage: 2,
+  managementToken: 3,
+  notFound: 4,
+  conflict: 5,
+  unreachable: 6,
+  tooMany: 7,
+  serverError: 8,
+  checkFailed: 9,
+  cannotListen: 69,
+  crash: 70,
+  permission: 77,
+  configuration: 78,
+  notExecutable: 126,
+  noSuchCommand: 127,
+  hangUp: 129,
+  interrupted: 130,
+  closedPipe: 141,
+  terminated: 143,
+} as const;
+
+/** @param ending what `untilInterrupted` gives, aborted. @returns the exit code of the signal that ended a command, as shells have it. */
+export function endedBy({ reason }: AbortSignal): number {
+  if (reason === 'SIGTERM') return EXIT.terminated;
+  return reason === 'SIGHUP' ? EXIT.hangUp : EXIT.interrupted;
+}
+
+/** For the documentation, which has them from here. */
+export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
+  done: 'Done, also when there was nothing to do.',
+  refused: 'Refused by the API, or part of a batch failed.',
+  usage: 'Usage: the line cannot be understood, or it would take a terminal, or a confirmation (`--yes`).',
+  managementToken: 'The management token is missing or wrong.',
+  notFound: 'Not found.',
+  conflict: 'In conflict with what there is: an inactive project, a name that is taken, a newer schema.',
+  unreachable: 'The daemon cannot be reached.',
+  tooMany: 'The daemon answered 429: too many requests.',
+  serverError: 'The daemon answered 5xx: it failed, or what it needs is away.',
+  checkFailed:
+    'A check failed: `status`, `doctor`, `migrate status --exit-code`, `config validate`, `audit verify` and the like.',
+  cannotListen: 'Daemon and dispatcher: the address is in use, or what is needed is away.',
+  crash: 'A defect of llmp.',
+  permission: 'Daemon and dispatcher: something may not be read or written.',
+  configuration: 'Daemon and dispatcher: the settings are wrong, or another daemon has the database.',
+  notExecutable: 'The command of `run` may not be executed.',
+  noSuchCommand: 'There is no such command to `run`.',
+  hangUp: 'The terminal is gone (SIGHUP).',
+  interrupted: 'Interrupted by ^C (SIGINT).',
+  closedPipe: 'Whoever read the output has closed it (SIGPIPE).',
+  terminated: 'Ended by SIGTERM.',
+};
+
+export interface Explanation {
+  why?: string;
+  /** What to do next. */
+  advice?: string;
+  /** For programs; the daemon's own where it gave one. */
+  code?: string;
+  requestId?: string | null;
+  cause?: unknown;
+}
+
+/** An end of a command that is not success: what happened, and optionally why and what to do, one line each. */
+export class Failure extends Error {
+  override name = 'Failure';
+
+  constructor(
+    readonly exitCode: number,
+    message: string,
+    readonly explanation: Explanation = {},
+  ) {
+    super(message, { cause: explanation.cause });
+  }
+}
+
+export function usage(message: string, explanation: Explanation = {}): Failure {
+  return new Failure(EXIT.usage, message, { code: 'usage', ...explanation });
+}
+
+const LONGEST_QUOTED = 12;
+
+/** What an operator typed in the wrong place, unless it is long enough to be a credential. */
+export function quoted(given: string): string {
+  return given.length <= LONGEST_QUOTED ? JSON.stringify(given) : `what was given (${given.length} characters)`;
+}
+
+/** @param server for messages; only shown when it was fit to be connected to, so it holds no credentials. */
+export function failureOf(error: unknown, server: string): Failure {
+  if (error instanceof Failure) return error;
+  if (error instanceof ApiError) return refused(error, server);
+  if (error instanceof Unreachable) {
+    const { message, ...explanation } = whyUnreachable(error, server);
+    return new Failure(EXIT.unreachable, message, { ...explanation, cause: error });
+  }
+  if (!(error instanceof Error)) return new Failure(EXIT.crash, String(error), { code: 'crash' });
+  // inquirer's way to say that ^C was pressed in a prompt.
+  if (error.name === 'ExitPromptError') return new Failure(EXIT.interrupted, 'interrupted', { code: 'interrupted' });
+  // What daemon/ops throws says itself how to exit, in words for the operator.
+  if ('exitCode' in error && typeof error.exitCode === 'number') {
+    return new Failure(error.exitCode, error.message, { code: 'failed', cause: error });
+  }
+  return new Failure(EXIT.crash, `this is a defect of llmp: ${error.message}`, {
+    advice: 'Run it again with -v and report what it prints',
+    code: 'crash',
+    cause: error,
+  });
+}
+
+function refused(error: ApiError, server: string): Failure {
+  const explanation = { ...hint(error, server), code: error.code, requestId: error.requestId, cause: error };
+  const message = error.status === 401 ? `the daemon at ${server} refused the management token` : error.message;
+  return new Failure(exitCodeOf(error), message, explanation);
+}
+
+function exitCodeOf({ status, code }: ApiError): number {
+  if (status === 401) return EXIT.managementToken;
+  if (status === 404) return EXIT.notFound;
+  if (status === 405 || status === 409 || code === 'project_inactive') return EXIT.conflict;
+  if (status === 429) return EXIT.tooMany;
+  return status >= 500 ? EXIT.serverError : EXIT.refused;
+}
+
+function hint(error: ApiError, server: string): Explanation {
+  if (error.status === 401) {
+    return {
+      why: 'it must equal the MANAGEMENT_TOKEN that the daemon was started with, to the byte',
+      advice: 'Check MANAGEMENT_TOKEN, MANAGEMENT_TOKEN_FILE or --management-token-file',
+    };
+  }
+  if (error.code === 'project_inactive') return { advice: 'Activate it first: llmp project activate ID' };
+  if (error.status === 429 || error.status >= 500) {
+    const wait = error.retryAfterSeconds === null ? 'later' : `in ${error.retryAfterSeconds} s`;
+    return { why: `the daemon at ${server} answered ${error.status}`, advice: `Try again ${wait}` };
+  }
+  return {};
+}

@@ -1,0 +1,31 @@
+import type { Kind } from '../../config/kinds.js';
+
+const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds. Days too, unlike in the settings: this drives no timer. */
+export const span: Kind<number> = {
+  accepts: 'a time such as 30m, 2h or 7d',
+  parse(given) {
+    const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(given) ?? [];
+    return amount && unit ? Number(amount) * (MS_PER[unit] ?? NaN) : undefined;
+  },
+};
+
+/** So long ago, or that very moment. */
+export type Moment = { agoMs: number } | { at: string };
+
+const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?Z)?$/;
+
+export const moment: Kind<Moment> = {
+  accepts: 'a time ago such as 24h or 7d, a day such as 2030-01-31, or a time in UTC such as 2030-01-31T12:00:00Z',
+  parse(given) {
+    const agoMs = span.parse(given);
+    if (agoMs !== undefined) return { agoMs };
+    const atMs = TIMESTAMP.test(given) ? Date.parse(given) : NaN;
+    return Number.isNaN(atMs) ? undefined : { at: new Date(atMs).toISOString() };
+  },
+};
+
+export function timestampOf(moment: Moment, nowMs: number): string {
+  return 'at' in moment ? moment.at : new Date(nowMs - moment.agoMs).toISOString();
+}

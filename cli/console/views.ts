@@ -1,0 +1,266 @@
+/** How each thing is shown: fields for machines, columns for people. */
+import type {
+  WireAuditRecord,
+  WireCache,
+  WireCachePurged,
+  WireProject,
+  WireToken,
+  WireTokenCreated,
+  WireTokensRevoked,
+  WireTokenState,
+} from '../../daemon/api/contract.js';
+import type { Column, Look, Tint, View } from './table.js';
+
+interface StateMark {
+  glyph: string;
+  ascii: string;
+  word: string;
+  tint: Tint;
+}
+
+// State is never colour alone, and never the glyph alone.
+const STATES: Record<WireTokenState, StateMark> = {
+  active: { glyph: '●', ascii: '*', word: 'active', tint: 'green' },
+  expired: { glyph: '○', ascii: '-', word: 'expired', tint: 'dim' },
+  revoked: { glyph: '✗', ascii: 'x', word: 'revoked', tint: 'red' },
+  rate_limited: { glyph: '▲', ascii: '!', word: 'limited', tint: 'yellow' },
+  project_inactive: { glyph: '◌', ascii: '=', word: 'project off', tint: 'dim' },
+};
+
+export const TOKEN_STATES = Object.keys(STATES) as WireTokenState[];
+
+/** @param state as the daemon says it: a newer one may know states that this release does not. */
+export function stateShown(state: string, { ascii }: Pick<Look, 'ascii'>): string {
+  const mark = (STATES as Partial<Record<string, StateMark>>)[state];
+  return mark ? `${ascii ? mark.ascii : mark.glyph} ${mark.word}` : state;
+}
+
+export function stateTint(state: string): Tint | undefined {
+  return (STATES as Partial<Record<string, StateMark>>)[state]?.tint;
+}
+
+const SHORT_ID_LENGTH = 8;
+export const shortId = (id: string) => id.slice(0, SHORT_ID_LENGTH);
+
+// Each is used from some way beyond one of it, so that 90 minutes and 48 hours read like that.
+const UNITS = [
+  { name: 'd', ms: 86_400_000, fromMs: 3 * 86_400_000 },
+  { name: 'h', ms: 3_600_000, fromMs: 2 * 3_600_000 },
+  { name: 'm', ms: 60_000, fromMs: 2 * 60_000 },
+] as const;
+const SECOND = { name: 's', ms: 1000 } as const;
+
+/** `in 12m`, `3h ago`, `now`, or `never` for null. */
+export function relativeTime(timestamp: string | null, { now }: Pick<Look, 'now'>): string {
+  if (timestamp === null) return 'never';
+  const distance = Date.parse(timestamp) - now;
+  if (Number.isNaN(distance)) return timestamp;
+  // A clock may be a little ahead of the other: what just happened is not to come.
+  if (Math.abs(distance) < SECOND.ms) return 'now';
+  const { name, ms } = UNITS.find(({ fromMs }) => Math.abs(distance) >= fromMs) ?? SECOND;
+  const amount = `${Math.round(Math.abs(distance) / ms)}${name}`;
+  return distance > 0 ? `in ${amount}` : `${amount} ago`;
+}
+
+function requestsShown({ request_count, max_requests }: WireToken, { ascii }: Look): string {
+  const most = max_requests === 0 ? (ascii ? '-' : '∞') : String(max_requests);
+  return `${request_count}/${most}`;
+}
+
+const tokenFields = [
+  'id',
+  'name',
+  'project_id',
+  'state',
+  'is_active',
+  'expires_at',
+  'request_count',
+  'max_requests',
+  'cache_hit_count',
+  'created_at',
+  'last_used_at',
+  'obfuscated',
+] as const;
+
+const tokenColumns: readonly Column<WireToken>[] = [
+  { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
+  { title: 'NAME', rank: 1, show: ({ name }) => name ?? '', shrinks: true },
+  { title: 'PROJECT', rank: 4, show: ({ project_id }) => shortId(project_id) },
+  {
+    title: 'STATE',
+    rank: 0,
+    show: ({ state }, look) => stateShown(state, look),
+    tint: ({ state }) => stateTint(state),
+  },
+  { title: 'EXPIRES', rank: 2, show: ({ expires_at }, look) => relativeTime(expires_at, look) },
+  { title: 'REQUESTS', rank: 3, show: requestsShown, alignRight: true },
+  { title: 'HITS', rank: 6, show: ({ cache_hit_count }) => String(cache_hit_count), alignRight: true },
+  { title: 'LAST USED', rank: 5, show: ({ last_used_at }, look) => relativeTime(last_used_at, look) },
+  { title: 'CREATED', rank: 7, show: ({ created_at }, look) => relativeTime(created_at, look) },
+  { title: 'SECRET', rank: 8, show: ({ obfuscated }) => obfuscated },
+];
+
+const tokenDetails: View<WireToken>['details'] = {
+  state: ({ state }, look) => stateShown(state, look),
+  expires_at: ({ expires_at }, look) => `${expires_at} (${relativeTime(expires_at, look)})`,
+  max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
+  last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
+};
+
+export const tokenView: View<WireToken> = {
+  idOf: ({ id }) => id,
+  fields: tokenFields,
+  columns: tokenColumns,
+  details: tokenDetails,
+};
+
+export const tokenCreatedView: View<WireTokenCreated> = {
+  idOf: ({ id }) => id,
+  fields: ['id', 'token', 'name', 'project_id', 'expires_at', 'max_requests'],
+  columns: tokenColumns,
+  details: tokenDetails,
+};
+
+export const projectView: View<WireProject> = {
+  idOf: ({ id }) => id,
+  fields: ['id', 'name', 'is_active', 'api_key_hint', 'created_at', 'updated_at', 'deactivated_at'],
+  columns: [
+    { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
+    { title: 'NAME', rank: 1, show: ({ name }) => name, shrinks: true },
+    {
+      title: 'STATE',
+      rank: 0,
+      show: ({ is_active }, look) => stateShown(is_active ? 'active' : 'project_inactive', look),
+      tint: ({ is_active }) => stateTint(is_active ? 'active' : 'project_inactive'),
+    },
+    { title: 'KEY', rank: 2, show: keyShown },
+    { title: 'CREATED', rank: 3, show: ({ created_at }, look) => relativeTime(created_at, look) },
+    { title: 'UPDATED', rank: 4, show: ({ updated_at }, look) => relativeTime(updated_at, look) },
+  ],
+  details: { api_key_hint: keyShown },
+};
+
+function keyShown({ api_key_hint }: WireProject, { ascii }: Look): string {
+  return `${ascii ? '...' : '…'}${api_key_hint}`;
+}
+
+export const tokensRevokedView: View<WireTokensRevoked & { project_id: string }> = {
+  idOf: ({ project_id }) => project_id,
+  fields: ['project_id', 'revoked_count'],
+  columns: [],
+  details: {},
+};
+
+export const cachePurgedView: View<WireCachePurged & { purged: string }> = {
+  idOf: ({ purged }) => purged,
+  fields: ['purged', 'purged_count'],
+  columns: [],
+  details: {},
+};
+
+export const cacheView: View<WireCache> = {
+  idOf: ({ backend }) => backend,
+  fields: ['backend', 'entries', 'bytes', 'hits', 'misses'],
+  columns: [],
+  details: { hits: hitsShown },
+};
+
+function hitsShown({ hits, misses }: WireCache): string {
+  return hits === 0 ? '0' : `${hits} (${Math.round((100 * hits) / (hits + misses))} %)`;
+}
+
+/** What the record is about, in a word or two. */
+function subjectOf({ obfuscated, token_id, project_id, client_ip }: WireAuditRecord): string {
+  const id = token_id ?? project_id;
+  return obfuscated ?? (id === null ? (client_ip ?? '') : shortId(id));
+}
+
+const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };
+
+export const auditView: View<WireAuditRecord> = {
+  idOf: ({ id }) => id,
+  fields: [
+    'time',
+    'action',
+    'actor',
+    'outcome',
+    'project_id',
+    'token_id',
+    'obfuscated',
+    'request_id',
+    'client_ip',
+    'reason',
+    'count',
+    'details',
+    'id',
+  ],
+  columns: [
+    { title: 'TIME', rank: 0, show: ({ time }) => time.replace(/\.\d+Z$/, 'Z') },
+    { title: 'ACTION', rank: 0, show: ({ action }) => action },
+    { title: 'OUTCOME', rank: 1, show: ({ outcome }) => outcome, tint: ({ outcome }) => OUTCOME_TINTS[outcome] },
+    { title: 'ACTOR', rank: 2, show: ({ actor }) => actor },
+    { title: 'ABOUT', rank: 3, show: subjectOf },
+    { title: 'FROM', rank: 5, show: ({ client_ip }) => client_ip ?? '' },
+    { title: 'COUNT', rank: 6, show: ({ count }) => (count === null ? '' : String(count)), alignRight: true },
+    { title: 'REASON', rank: 4, show: ({ reason }) => reason ?? '', shrinks: true },
+  ],
+  details: {},
+};
+
+export interface VerifiedAudit {
+  verdict: string;
+  line: number | null;
+  file: string | null;
+  at: number | null;
+  first: number | null;
+  last: number | null;
+  torn: number;
+  anchors: 'anchored' | 'unanchored';
+  /** Whether the lines were compared with the records in the database. */
+  records: 'compared' | 'not_compared';
+}
+
+export const verifiedView: View<VerifiedAudit> = {
+  idOf: ({ verdict }) => verdict,
+  fields: ['verdict', 'line', 'file', 'at', 'first', 'last', 'torn', 'anchors', 'records'],
+  columns: [],
+  details: {},
+};
+
+export interface Migration {
+  name: string;
+  state: 'applied' | 'pending';
+  applied_at: string | null;
+}
+
+interface Rekeyed {
+  resealed: number;
+  unreadable: number;
+}
+
+export const rekeyedView: View<Rekeyed> = {
+  idOf: ({ resealed }) => String(resealed),
+  fields: ['resealed', 'unreadable'],
+  columns: [],
+  details: {},
+};
+
+export const migrationView: View<Migration> = {
+  idOf: ({ name }) => name,
+  fields: ['name', 'state', 'applied_at'],
+  columns: [
+    { title: 'MIGRATION', rank: 0, show: ({ name }) => name },
+    {
+      title: 'STATE',
+      rank: 0,
+      show: ({ state }) => state,
+      tint: ({ state }) => (state === 'pending' ? 'yellow' : 'green'),
+    },
+    {
+      title: 'APPLIED',
+      rank: 1,
+      show: ({ applied_at }, look) => (applied_at === null ? '' : relativeTime(applied_at, look)),
+    },
+  ],
+  details: {},
+};

@@ -1,0 +1,64 @@
+import { isIP } from 'node:net';
+import type { Request, Response } from 'express';
+import type { FrontEnd } from '../../api/contract.js';
+import type { Caller } from '../../core/audit.js';
+import { Refusal } from '../../core/refusal.js';
+import type { CorsFields } from '../cors.js';
+
+/** What the app notes of a request before its handler runs (`res.locals`). */
+export interface Locals {
+  requestId: string;
+  /** Null where there is none, and where nobody asks. */
+  clientIp?: string | null;
+  /** What the answer carries, whichever it will be. Absent where pages of other origins have no business. */
+  cors?: CorsFields;
+}
+
+const FRONT_ENDS: Record<FrontEnd, true> = { cli: true, tui: true, admin: true };
+const LONGEST_REASON = 200;
+
+const invalid = (message: string) => new Refusal('invalid_request', message);
+
+/** Who acts, for the audit record. Its headers count because they stand beside the right management token. */
+export function callerOf(req: Request, res: Response): Caller {
+  const { requestId, clientIp = null } = res.locals as Locals;
+  return {
+    actor: actorOf(req.get('x-llmp-actor')),
+    requestId,
+    clientIp: browserOf(req.get('x-llmp-client-ip')) ?? clientIp,
+    reason: reasonOf(req.get('x-audit-reason')),
+  };
+}
+
+function actorOf(header: string | undefined): Caller['actor'] {
+  if (header === undefined) return 'management';
+  if (!Object.hasOwn(FRONT_ENDS, header)) throw invalid('X-Llmp-Actor must be one of cli, tui, admin');
+  return header as FrontEnd;
+}
+
+/** @param header percent-encoded UTF-8, since a header cannot carry everything a person may write. */
+function reasonOf(header: string | undefined): string | null {
+  if (header === undefined || header === '') return null;
+  const reason = decoded(header);
+  if (reason === null || Array.from(reason).length > LONGEST_REASON || /\p{Cc}/u.test(reason)) {
+    throw invalid(
+      `X-Audit-Reason must be at most ${LONGEST_REASON} characters, percent-encoded, without control characters`,
+    );
+  }
+  return reason;
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+function browserOf(header: string | undefined): string | null {
+  if (header === undefined) return null;
+  // A zone names an interface of whoever wrote it, and may be of any length.
+  if (isIP(header) === 0 || header.includes('%')) throw invalid('X-Llmp-Client-IP must be an IP address');
+  return header;
+}

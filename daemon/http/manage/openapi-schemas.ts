@@ -1,0 +1,87 @@
+/** The wire shapes (daemon/api/schemas.ts) as JSON Schema, in the form that generators of clients understand best. */
+import * as z from 'zod';
+import { type Operation, operations } from '../../api/operations.js';
+import * as schemas from '../../api/schemas.js';
+
+export type Json = Record<string, unknown>;
+
+const PLACE = '#/components/schemas/';
+
+const NAMED = z.registry<{ id: string }>();
+for (const [id, schema] of Object.entries(schemas)) {
+  const isShape = schema instanceof z.ZodObject || schema instanceof z.ZodDiscriminatedUnion;
+  // Queries are described parameter by parameter.
+  if (isShape && !id.endsWith('Query')) NAMED.add(schema, { id });
+}
+
+const BODIES: ReadonlySet<z.ZodType> = new Set(
+  Object.values<Operation>(operations).flatMap(({ body }) => (body ? [body] : [])),
+);
+
+/** Every named shape, under its name. */
+export const SHAPES: Record<string, Json> = Object.fromEntries(
+  Object.entries(z.toJSONSchema(NAMED, { io: 'input', uri: (id) => PLACE + id, override: simplify }).schemas).map(
+    ([id, schema]) => [id, bare(schema)],
+  ),
+);
+for (const schema of BODIES) {
+  const shape = SHAPES[NAMED.get(schema)?.id ?? ''];
+  // A field that is not known is refused in a body. Answers may gain some, which must not break who does not know them.
+  if (shape) shape.additionalProperties = false;
+}
+
+/** A named shape as a reference; anything else as it is. */
+export function schemaOf(schema: z.ZodType): Json {
+  const id = NAMED.get(schema)?.id;
+  if (id !== undefined) return { $ref: PLACE + id };
+  if (schema instanceof z.ZodArray) return { type: 'array', items: schemaOf(schema.element as z.ZodType) };
+  return bare(z.toJSONSchema(schema, { override: simplify }));
+}
+
+/** The fields of what a request carries, each with what it is and what it accepts. */
+export function inputFields(schema: z.ZodObject): Record<string, Json> {
+  const { properties = {} } = z.toJSONSchema(schema, { io: 'input', override: simplify });
+  return properties as Record<string, Json>;
+}
+
+// The document's own dialect and addresses hold for all of them.
+function bare({ $schema: _dialect, $id: _address, ...schema }: Json): Json {
+  return schema;
+}
+
+function simplify({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
+  if (typeof jsonSchema.about === 'string') {
+    const { type, format, enum: values } = jsonSchema;
+    const isSaid = type === 'boolean' || format !== undefined || values !== undefined;
+    jsonSchema.description = isSaid
+      ? jsonSchema.about
+      : `${jsonSchema.about} Accepts ${String(jsonSchema.description)}.`;
+    delete jsonSchema.about;
+  }
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  foldNull(jsonSchema);
+  if (zodSchema instanceof z.ZodDiscriminatedUnion) discriminate(zodSchema, jsonSchema);
+}
+
+/** "This or null" as one type: many generators make a class of its own of an `anyOf`. */
+function foldNull(schema: Json): void {
+  const [one, other, ...more] = (schema.anyOf ?? []) as (Json | undefined)[];
+  if (one?.type === undefined || other?.type !== 'null' || more.length > 0) return;
+  delete schema.anyOf;
+  const { description = one.description } = schema;
+  Object.assign(schema, one, { type: [one.type, 'null'], description });
+  if (Array.isArray(one.enum)) schema.enum = [...(one.enum as unknown[]), null];
+}
+
+/** Which shape it is by the value of a field, for generators that do not try one after the other. */
+function discriminate(union: z.ZodDiscriminatedUnion, schema: Json): void {
+  const { discriminator: propertyName } = union.def;
+  const mapping: Record<string, string> = {};
+  for (const option of union.def.options as z.ZodObject[]) {
+    const { id } = NAMED.get(option) ?? {};
+    const field = option.shape[propertyName] as z.ZodLiteral | z.ZodEnum;
+    const values = field instanceof z.ZodEnum ? field.options : [...field.values];
+    for (const value of values) mapping[String(value)] = `${PLACE}${id ?? ''}`;
+  }
+  schema.discriminator = { propertyName, mapping };
+}

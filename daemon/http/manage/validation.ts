@@ -1,0 +1,62 @@
+/** Strict reading of what a management request carries: all that is wrong is named at once, with what would be accepted. */
+import type { Request } from 'express';
+import * as z from 'zod';
+import { Refusal } from '../../core/refusal.js';
+
+const invalid = (message: string) => new Refusal('invalid_request', message);
+
+/** @throws {Refusal} */
+export function parseBody<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.output<Schema> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('the body must be a JSON object');
+  return parse(schema, body as Record<string, unknown>, 'field');
+}
+
+/** Reads a query in which each name stands at most once. @throws {Refusal} */
+export function parseQuery<Schema extends z.ZodObject>(
+  schema: Schema,
+  req: Request,
+  aliases: Record<string, string> = {},
+): z.output<Schema> {
+  const { search, searchParams } = new URL(req.originalUrl, 'http://daemon');
+  if (!isDecodable(search)) throw invalid('the query is not percent-encoded UTF-8');
+  const query = new Map<string, string>();
+  for (const [written, value] of searchParams) {
+    // A name may be one that every object has, such as `constructor`.
+    const name = (Object.hasOwn(aliases, written) && aliases[written]) || written;
+    // An array would widen a filter instead of narrowing it.
+    if (query.has(name)) throw invalid(`${name} is given more than once`);
+    query.set(name, value);
+  }
+  return parse(schema, Object.fromEntries(query), 'query name');
+}
+
+/** Otherwise URLSearchParams would repair it, and something nobody asked for would be looked for. */
+function isDecodable(search: string): boolean {
+  try {
+    decodeURIComponent(search);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function parse<Schema extends z.ZodObject>(
+  schema: Schema,
+  input: Record<string, unknown>,
+  what: 'field' | 'query name',
+): z.output<Schema> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map((issue) => {
+    if (issue.code === 'unrecognized_keys') return `unknown ${what}: ${issue.keys.join(', ')}`;
+    const field = String(issue.path[0]);
+    return `${field} ${field in input ? 'must be' : 'is required:'} ${descriptionOf((schema.shape as Record<string, z.ZodType | undefined>)[field])}`;
+  });
+  throw invalid([...new Set(problems)].join('; '));
+}
+
+function descriptionOf(field: z.ZodType | undefined): string {
+  if (field?.description !== undefined) return field.description;
+  const isWrapper = field instanceof z.ZodOptional || field instanceof z.ZodDefault;
+  return isWrapper ? descriptionOf(field.unwrap() as z.ZodType) : 'something else';
+}

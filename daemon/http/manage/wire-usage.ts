@@ -1,0 +1,47 @@
+/** Usage between the core's values and the shapes of daemon/api. */
+import type * as z from 'zod';
+import type { WireUsageLine } from '../../api/contract.js';
+import type * as schemas from '../../api/schemas.js';
+import type { UsageDimension, UsageLine, UsageQuery } from '../../core/ports.js';
+import { Refusal } from '../../core/refusal.js';
+import { DAY_MS, HOUR_MS } from '../../core/usage.js';
+import { agoOf } from './wire.js';
+
+const USAGE_SHOWN_MS = 7 * DAY_MS;
+
+/** @throws {Refusal} for a time that is none. */
+export function usageQuery(query: z.output<typeof schemas.usageQuery>, nowMs: number): UsageQuery {
+  const untilMs = Math.max(0, agoOf(query.until, nowMs) ?? nowMs);
+  const sinceMs = Math.max(0, agoOf(query.since, nowMs) ?? untilMs - USAGE_SHOWN_MS);
+  if (sinceMs > untilMs) {
+    throw new Refusal('invalid_request', 'since must not be after until, which is now unless given');
+  }
+  return {
+    by: new Set((query.by?.split(',') ?? []) as UsageDimension[]),
+    sinceMs: Math.floor(sinceMs / HOUR_MS) * HOUR_MS,
+    untilMs: Math.ceil(untilMs / HOUR_MS) * HOUR_MS,
+    projectId: query.project_id,
+    tokenId: query.token_id,
+  };
+}
+
+const nullIfNone = (text: string) => (text === '' ? null : text);
+
+export const wireUsageLine = (line: UsageLine): WireUsageLine => ({
+  ...(line.tokenId !== undefined && { token_id: nullIfNone(line.tokenId) }),
+  ...(line.projectId !== undefined && { project_id: nullIfNone(line.projectId) }),
+  ...(line.model !== undefined && { model: nullIfNone(line.model) }),
+  ...(line.hourMs !== undefined && { hour: isoTime(line.hourMs) }),
+  ...(line.dayMs !== undefined && { day: isoTime(line.dayMs) }),
+  requests: line.requests,
+  hits: line.hits,
+  refused: line.refused,
+  errors: line.errors,
+  upstream_refused: line.upstreamRefused,
+  upstream_errors: line.upstreamErrors,
+  cut: line.cut,
+  prompt_tokens: line.promptTokens,
+  completion_tokens: line.completionTokens,
+});
+
+const isoTime = (ms: number) => new Date(ms).toISOString();

@@ -1,0 +1,245 @@
+/** Between the core's values and the shapes of daemon/api: the same facts under their wire names. */
+import type * as z from 'zod';
+import type {
+  WireAuditRecord,
+  WireCachePurged,
+  WireProject,
+  WireSession,
+  WireStatus,
+  WireToken,
+} from '../../api/contract.js';
+import type * as schemas from '../../api/schemas.js';
+import { cachedUrl } from '../../api/schemas/fields.js';
+import { timestampMs } from '../../api/timestamp.js';
+import type { Purged, PurgeSelection } from '../../core/cache/upkeep.js';
+import type { AuditRecord } from '../../core/audit.js';
+import type { FollowFilter } from '../../core/audit-book.js';
+import type {
+  AuditFilter,
+  Moment,
+  PageOf,
+  Selection,
+  TokenFilter,
+  TokenSort,
+  TokenSortField,
+} from '../../core/ports.js';
+import { Refusal } from '../../core/refusal.js';
+import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../../core/registry.js';
+import type { Session } from '../../core/sessions.js';
+import type { StatusReport } from '../../core/status.js';
+import type { Project, TokenState } from '../../core/token.js';
+import { isPlainTarget } from '../shape.js';
+
+const isoTime = (ms: number) => new Date(ms).toISOString();
+const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
+
+export function wireProject(project: Project): WireProject {
+  return {
+    id: project.id,
+    name: project.name,
+    is_active: project.isActive,
+    api_key_hint: project.apiKeyHint,
+    created_at: isoTime(project.createdAtMs),
+    updated_at: isoTime(project.updatedAtMs),
+    deactivated_at: isoTimeOrNull(project.deactivatedAtMs),
+  };
+}
+
+export function wireToken(token: ShownToken): WireToken {
+  return {
+    id: token.id,
+    project_id: token.projectId,
+    name: token.name,
+    is_active: token.isActive,
+    state: token.state,
+    expires_at: isoTime(token.expiresAtMs),
+    max_requests: token.maxRequests,
+    request_count: token.requestCount,
+    cache_hit_count: token.cacheHitCount,
+    created_at: isoTime(token.createdAtMs),
+    last_used_at: isoTimeOrNull(token.lastUsedAtMs),
+    obfuscated: token.obfuscated,
+  };
+}
+
+export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDraft {
+  const { duration_hours: hours, duration_minutes: minutes } = body;
+  if (hours !== undefined && minutes !== undefined) {
+    throw new Refusal('invalid_request', 'duration_hours and duration_minutes exclude each other');
+  }
+  const lifetimeMs = hours !== undefined ? hours * 3_600_000 : minutes !== undefined ? minutes * 60_000 : undefined;
+  return {
+    projectId: body.project_id,
+    lifetimeMs: lifetimeMs ?? DEFAULT_LIFETIME_MS,
+    maxRequests: body.max_requests ?? 0,
+    name: body.name ?? null,
+  };
+}
+
+export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFilter {
+  if (query.active_only && query.state !== undefined && query.state !== 'active') {
+    throw new Refusal('invalid_request', 'active_only and state contradict each other');
+  }
+  const state = query.active_only ? 'active' : query.state;
+  return {
+    projects: query.project_id === undefined ? undefined : selectionOf(query.project_id),
+    states: state === undefined ? undefined : (selectionOf(state) as Selection<TokenState>), // The schema saw to that.
+    expiresAfter: momentOf(query.expires_after),
+    expiresBefore: momentOf(query.expires_before),
+    usedOverPercent: query.used_over,
+    usedUnderPercent: query.used_under,
+    text: query.q,
+    words: query.words === undefined ? undefined : wordsOf(query.words),
+  };
+}
+
+/** @param written such as `a,b`, or `!a,b` for all others. */
+const selectionOf = (written: string): Selection<string> => ({
+  among: written.replace(/^!/, '').split(','),
+  isExcluded: written.startsWith('!'),
+});
+
+/** @param written such as `one "two words" !other`. */
+function wordsOf(written: string): TokenFilter['words'] {
+  return Array.from(written.matchAll(/(!?)(?:"([^"]*)"|(\S+))/g), ([, sign, quoted, bare = '']) => ({
+    text: quoted ?? bare,
+    isExcluded: sign === '!',
+  }));
+}
+
+const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** @param written a timestamp, or a span such as `2h`. */
+function momentOf(written: string | undefined): Moment | undefined {
+  if (written === undefined) return undefined;
+  const [, amount, unit = ''] = /^(-?\d+)([smhd])$/.exec(written) ?? [];
+  return amount === undefined
+    ? { atMs: timestampMs(written) ?? NaN }
+    : { inMs: Number(amount) * (MS_PER[unit] ?? NaN) };
+}
+
+/** @param written a timestamp, or a span such as `2h` for so long ago. */
+export function agoOf(written: string | undefined, nowMs: number): number | undefined {
+  const moment = momentOf(written);
+  return moment && ('atMs' in moment ? moment.atMs : nowMs - moment.inMs);
+}
+
+const SORT_FIELDS: Record<string, TokenSortField> = {
+  created_at: 'createdAt',
+  expires_at: 'expiresAt',
+  last_used_at: 'lastUsedAt',
+  request_count: 'requestCount',
+  name: 'name',
+  live: 'live',
+};
+
+/** @param written such as `-created_at`. */
+export function tokenSort(written: string): TokenSort {
+  const descending = written.startsWith('-');
+  return { field: SORT_FIELDS[descending ? written.slice(1) : written] ?? 'createdAt', descending };
+}
+
+/** @throws {Refusal} unless the body names exactly one thing. */
+export function purgeSelection(body: z.output<typeof schemas.cachePurge>): PurgeSelection {
+  const { method, url, project_id: projectId, all } = body;
+  const isOne = [method ?? url, projectId, all].filter((it) => it !== undefined).length === 1;
+  if (isOne && method !== undefined && url !== undefined) {
+    // The schema is satisfied with the beginning.
+    if (isPlainTarget(url)) return { kind: 'resource', method, url };
+    throw new Refusal('invalid_request', `url must be ${cachedUrl.description ?? ''}`);
+  }
+  if (isOne && projectId !== undefined) return { kind: 'project', projectId };
+  if (isOne && all) return { kind: 'all' };
+  throw new Refusal('invalid_request', 'give exactly one of method with url, project_id, and all');
+}
+
+export function wirePurged({ count, isCacheOff }: Purged, isRehearsal: boolean): WireCachePurged {
+  const what = `${count} ${count === 1 ? 'answer' : 'answers'} ${isRehearsal ? 'would be purged' : 'purged'}`;
+  return { message: isCacheOff ? `${what}: the cache is off` : what, purged_count: count };
+}
+
+export function wireStatus(report: StatusReport): WireStatus {
+  const { database, bus, audit, population, pulse } = report;
+  return {
+    status: report.missing.length === 0 ? 'ready' : 'not ready',
+    missing: report.missing,
+    degraded: report.degraded,
+    version: report.version,
+    instance: report.instanceId,
+    started_at: isoTime(report.startedAtMs),
+    uptime_s: Math.floor(report.uptimeMs / 1000),
+    database: {
+      driver: database.driver,
+      status: database.status,
+      schema: database.schema,
+      pending_migrations: [...database.pendingMigrations],
+    },
+    redis: report.redis,
+    event_bus: {
+      kind: bus.kind,
+      status: bus.status,
+      buffered: bus.buffered,
+      published: bus.published,
+      dropped: bus.dropped,
+      lag: bus.lag,
+    },
+    audit: { status: audit.status, records: audit.records, failures: audit.failures },
+    projects: population && population.projects,
+    tokens: population && population.tokens,
+    counted_at: population && isoTime(population.countedAtMs),
+    requests: {
+      in_flight: report.inFlight,
+      per_second: rounded(pulse.requestsPerSecond),
+      errors_per_second: rounded(pulse.errorsPerSecond),
+    },
+    cache: { backend: report.cache, hit_ratio: roundedOrNull(pulse.hitRatio) },
+    upstream: { p50_ms: roundedOrNull(pulse.upstreamP50Ms), p95_ms: roundedOrNull(pulse.upstreamP95Ms) },
+  };
+}
+
+/** To a thousandth. */
+const rounded = (value: number) => Math.round(value * 1000) / 1000;
+const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
+
+export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
+  return {
+    id: record.id,
+    time: isoTime(record.timeMs),
+    action: record.action,
+    actor: record.actor,
+    outcome: record.outcome,
+    project_id: record.projectId,
+    token_id: record.tokenId,
+    obfuscated: record.obfuscated,
+    request_id: record.requestId,
+    client_ip: record.clientIp,
+    reason: record.reason,
+    count: record.count,
+    details: record.details,
+  };
+}
+
+export const wireSession = ({ id, begunAtMs, endedAtMs }: Session): WireSession => ({
+  id,
+  begun_at: isoTime(begunAtMs),
+  ended_at: isoTimeOrNull(endedAtMs),
+});
+
+/** @throws {Refusal} for a time that ends before it begins. */
+export function auditFilter(query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter {
+  const sinceMs = agoOf(query.since, nowMs);
+  const untilMs = agoOf(query.until, nowMs);
+  if (sinceMs !== undefined && untilMs !== undefined && sinceMs > untilMs) {
+    throw new Refusal('invalid_request', 'since must not be after until');
+  }
+  return { ...followFilter(query), sinceMs, untilMs, text: query.q };
+}
+
+export function followFilter(query: z.output<typeof schemas.auditStreamQuery>): FollowFilter {
+  const { action, actor, outcome, project_id: projectId, token_id: tokenId } = query;
+  return { action, actor, outcome, projectId, tokenId };
+}
+
+export function wirePage<Item, Wire>(page: PageOf<Item>, wire: (item: Item) => Wire): PageOf<Wire> {
+  return { ...page, rows: page.rows.map(wire) };
+}

@@ -1,0 +1,25 @@
+import type { Clock } from '../../core/ports.js';
+
+/**
+ * Says the same thing once in a while only, and then how often it has happened since. For what a stranger can bring about as often as they
+ * like.
+ */
+export class Seldom<Fields extends unknown[] = []> {
+  #count = 0;
+  #nextAtMs = -Infinity;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly everyMs: number,
+    private readonly say: (count: number, ...last: Fields) => void,
+  ) {}
+
+  happened(...fields: Fields): void {
+    this.#count += 1;
+    const now = this.clock.monotonic();
+    if (now < this.#nextAtMs) return;
+    this.#nextAtMs = now + this.everyMs;
+    this.say(this.#count, ...fields);
+    this.#count = 0;
+  }
+}

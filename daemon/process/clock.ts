@@ -1,0 +1,14 @@
+import type { Clock } from '../core/ports.js';
+
+/** The machine's own. */
+export const realClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(ms, action) {
+    const timer = setTimeout(action, ms);
+    timer.unref();
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};

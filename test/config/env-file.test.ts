@@ -1,0 +1,49 @@
+import { expect } from 'chai';
+import { envLine, withChanges } from '../../config/env-file.js';
+import { readEnvFile } from '../../config/sources.js';
+import { file } from '../support/settings.js';
+
+describe('a setting written into an env file', () => {
+  const VALUES = [
+    '',
+    'plain',
+    '/a/path:8080',
+    'two words',
+    ' around ',
+    'a#b',
+    'a #b',
+    "it's",
+    'say "so"',
+    `it's "so"`,
+    '$HOME and \\n',
+    'a=b',
+    '`tick`',
+    'naïve ✓',
+    'C:\\temp\\new',
+  ];
+
+  for (const value of VALUES) {
+    it(`is read back as it was: ${JSON.stringify(value)}`, () => {
+      const line = envLine('REDIS_USERNAME', value);
+      expect(line).not.to.equal(undefined);
+      const path = file('llmp.env', `LOG_LEVEL=info\n${line ?? ''}\nLOG_FORMAT=text\n`);
+      expect(readEnvFile(path).values).to.deep.equal({ LOG_LEVEL: 'info', REDIS_USERNAME: value, LOG_FORMAT: 'text' });
+    });
+  }
+
+  it('is refused when no quotes hold it', () => {
+    for (const value of ['two\nlines', `'"\``]) {
+      expect(envLine('REDIS_USERNAME', value)).to.equal(undefined);
+      expect(() => withChanges('', new Map([['REDIS_USERNAME', value]]))).to.throw(RangeError, 'REDIS_USERNAME_FILE');
+    }
+  });
+
+  it('takes the place of the last one, and of all of them', () => {
+    const text = 'A=1\n# note\nLOG_LEVEL=info\n export LOG_LEVEL = warn # why\nLOG_LEVELS=x\n';
+    expect(withChanges(text, new Map([['LOG_LEVEL', 'debug']]))).to.equal(
+      'A=1\n# note\nLOG_LEVEL=debug\nLOG_LEVELS=x\n',
+    );
+    expect(withChanges(text, new Map([['LOG_LEVEL', null]]))).to.equal('A=1\n# note\nLOG_LEVELS=x\n');
+    expect(withChanges('A=1', new Map([['B', '2']]))).to.equal('A=1\nB=2\n');
+  });
+});

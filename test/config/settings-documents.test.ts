@@ -1,0 +1,93 @@
+import { expect } from 'chai';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { exampleFile, manualPage, withSettingsTable } from '../../config/documents.js';
+import { describeSettings } from '../../config/settings.js';
+import { readEnvFile } from '../../config/sources.js';
+import { file, MANAGEMENT_TOKEN, problemsOf } from '../support/settings.js';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const textOf = (name: string) => readFileSync(join(ROOT, name), 'utf8');
+const { settings } = describeSettings({});
+
+describe('the documentation of settings is what `npm run docs` writes:', () => {
+  it("the README's table", () => {
+    expect(textOf('README.md')).to.equal(withSettingsTable(textOf('README.md')));
+  });
+
+  it('config/llmp.env.example', () => {
+    expect(textOf('config/llmp.env.example')).to.equal(exampleFile());
+  });
+
+  it('man/llmp.env.5', () => {
+    expect(textOf('man/llmp.env.5')).to.equal(manualPage());
+  });
+});
+
+describe("the README's table", () => {
+  it('names every setting once', () => {
+    const rows = [...textOf('README.md').matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+    expect(rows).to.deep.equal(settings.map(({ name }) => name));
+  });
+
+  it('is not written into a README that has no place for it', () => {
+    expect(() => withSettingsTable('# another README')).to.throw('no place');
+  });
+});
+
+describe('the example file', () => {
+  const example = exampleFile();
+
+  it('is an env file that lacks nothing but a management token', () => {
+    const given = readEnvFile(file('llmp.env', example));
+    expect(given.values).to.deep.equal({ MANAGEMENT_TOKEN: '' });
+    expect(problemsOf({}, { file: given })).to.deep.equal(['MANAGEMENT_TOKEN is required']);
+  });
+
+  it('has every setting, and as its default what is taken', () => {
+    const lines = example.match(/^#?[A-Z_]+=.*$/gm)?.map((line) => line.replace(/^#/, '')) ?? [];
+    expect(lines.map((line) => line.split('=')[0])).to.deep.equal(settings.map(({ name }) => name));
+    const given = readEnvFile(file('llmp.env', lines.filter((line) => !line.endsWith('=')).join('\n')));
+    expect(describeSettings({ MANAGEMENT_TOKEN }, { file: given }).problems).to.deep.equal([]);
+  });
+});
+
+describe('llmp(7)', () => {
+  it('is formatted without a complaint', function () {
+    const { status, stderr, stdout } = spawnSync('groff', ['-man', '-Tutf8', '-ww'], {
+      input: textOf('man/llmp.7'),
+      encoding: 'utf8',
+    });
+    if (status === null) this.skip();
+    expect(stderr).to.equal('');
+    expect(stdout)
+      .to.match(/Back up the database/)
+      .and.to.include("provider's")
+      .and.not.to.match(/\\\[|\\\(/);
+  });
+
+  it('comes with the package, as every page does', () => {
+    const { man } = JSON.parse(textOf('package.json')) as { man: string[] };
+    expect(man).to.deep.equal(readdirSync(join(ROOT, 'man')).map((page) => `./man/${page}`));
+  });
+});
+
+describe('llmp.env(5)', () => {
+  const groff = (...options: string[]) => spawnSync('groff', options, { input: manualPage(), encoding: 'utf8' });
+
+  it('has an entry for every setting', () => {
+    const entries = manualPage().match(/(?<=^\.TP\n\.B )[A-Z_]{4,}$/gm) ?? [];
+    expect(entries).to.include.members(settings.map(({ name }) => name));
+  });
+
+  it('is formatted without a complaint', function () {
+    if (groff('--version').status !== 0) this.skip();
+    const { stderr, stdout } = groff('-man', '-Tutf8', '-ww');
+    expect(stderr).to.equal('');
+    expect(stdout)
+      .to.include('/v1/… is appended')
+      .and.to.include("request's last")
+      .and.not.to.match(/\\\[|\\\(/);
+  });
+});

@@ -1,0 +1,298 @@
+import { expect } from 'chai';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  asLines,
+  describeSettings,
+  type Environment,
+  loadSettings,
+  secretsOf,
+  SettingsError,
+} from '../../config/settings.js';
+import { canary, canaryEncryptionKey, secretsIn } from '../support/canaries.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { file, MANAGEMENT_TOKEN, problemsOf, problemsWith } from '../support/settings.js';
+
+const load = (env: Environment = {}) => loadSettings({ MANAGEMENT_TOKEN, ...env });
+const describedWith = (env: Environment = {}) => asLines(describeSettings({ MANAGEMENT_TOKEN, ...env }).settings);
+
+describe('settings', () => {
+  it('need nothing but a management token', () => {
+    const { settings, warnings } = load();
+    expect(warnings).to.deep.equal([]);
+    expect(settings).to.deep.equal({
+      managementToken: MANAGEMENT_TOKEN,
+      listenAddress: { host: '127.0.0.1', port: 8080 },
+      upstreamBaseUrl: new URL('https://api.openai.com'),
+      requestTimeoutMs: 600_000,
+      clientBodyTimeoutMs: 30_000,
+      upstreamConnectTimeoutMs: 10_000,
+      upstreamConnections: 4096,
+      maxRequestBytes: 50_000_000,
+      maxConnections: 10_000,
+      databaseDriver: 'sqlite',
+      database: { driver: 'sqlite', path: './data/llmp.db' },
+      autoMigrate: true,
+      encryptionKey: undefined,
+      tokenStaleLimitMs: 60_000,
+      managementListenAddress: undefined,
+      trustedProxies: undefined,
+      corsAllowedOrigins: undefined,
+      websocketIdleTimeoutMs: 600_000,
+      databasePoolSize: 10,
+      previousEncryptionKey: undefined,
+      redisAddress: undefined,
+      redisDatabase: 0,
+      redisUsername: undefined,
+      redisPassword: undefined,
+      redisTls: false,
+      httpCacheEnabled: false,
+      httpCacheBackend: 'memory',
+      httpCacheDefaultTtlSeconds: 300,
+      httpCacheDefaultTtlPaths: ['/v1/models', '/v1/models/*'],
+      httpCacheMaxObjectBytes: 1_048_576,
+      httpCacheMaxBytes: 256_000_000,
+      globalRateLimit: 0,
+      ipRateLimit: 0,
+      rateLimitWindowMs: 60_000,
+      rateLimitOnRedisFailure: 'local',
+      errorShape: 'auto',
+      eventBus: 'in-memory',
+      observabilityBufferSize: 2000,
+      observabilityCaptureBodies: false,
+      observabilityMaxBodyBytes: 65_536,
+      redisStreamKey: 'llmp:events',
+      redisStreamMaxLength: 100_000,
+      dispatcherService: 'file',
+      dispatcherEndpoint: './data/events.jsonl',
+      dispatcherApiKey: undefined,
+      dispatcherClaimIdleMs: 60_000,
+      dispatcherListenAddress: { host: '127.0.0.1', port: 8082 },
+      auditLogFile: './data/audit.log',
+      auditUseLogFile: './data/audit-use.log',
+      auditUseLogMaxBytes: 100_000_000,
+      auditUseLogMaxFiles: 10,
+      usageRetentionMs: 8760 * 3_600_000,
+      metricsEnabled: false,
+      metricsPath: '/metrics',
+      adminUiEnabled: true,
+      adminUiPath: '/admin/',
+      logLevel: 'info',
+      logFormat: 'json',
+      shutdownDelayMs: 1_000,
+      shutdownGraceMs: 30_000,
+    });
+  });
+
+  describe('that depend on others when they are not set', () => {
+    const settingsWith = (env: Environment) => load(env).settings;
+
+    it('put the database into STATE_DIRECTORY under systemd, the first of several', () => {
+      for (const STATE_DIRECTORY of ['/var/lib/llmp', '/var/lib/llmp:/var/lib/other']) {
+        expect(settingsWith({ STATE_DIRECTORY }).database).to.deep.equal({
+          driver: 'sqlite',
+          path: '/var/lib/llmp/llmp.db',
+        });
+      }
+    });
+
+    it('put the audit files into LOGS_DIRECTORY under systemd', () => {
+      expect(settingsWith({ LOGS_DIRECTORY: '/var/log/llmp' })).to.include({
+        auditLogFile: '/var/log/llmp/audit.log',
+        auditUseLogFile: '/var/log/llmp/audit-use.log',
+      });
+    });
+
+    it('put the record of uses beside AUDIT_LOG_FILE', () => {
+      const AUDIT_LOG_FILE_FILE = file('where', '/audit/changes\n');
+      for (const env of [{ AUDIT_LOG_FILE: '/audit/changes' }, { AUDIT_LOG_FILE_FILE }]) {
+        expect(settingsWith(env)).to.include({
+          auditLogFile: '/audit/changes',
+          auditUseLogFile: '/audit/audit-use.log',
+        });
+      }
+    });
+
+    it('keep the record of uses when that of changes is turned off', () => {
+      expect(settingsWith({ AUDIT_LOG_FILE: '', LOGS_DIRECTORY: '/var/log/llmp' })).to.include({
+        auditLogFile: null,
+        auditUseLogFile: '/var/log/llmp/audit-use.log',
+      });
+    });
+
+    it('use Redis for cache and events when there is one', () => {
+      const shared = { httpCacheBackend: 'redis', eventBus: 'redis-streams' };
+      expect(settingsWith({ REDIS_ADDR: 'localhost:6379' })).to.include(shared);
+      expect(settingsWith({ REDIS_ADDR_FILE: file('redis', 'localhost:6379') })).to.include(shared);
+      const own = { HTTP_CACHE_BACKEND: 'memory', LLM_PROXY_EVENT_BUS: 'off' };
+      expect(settingsWith({ REDIS_ADDR: 'localhost:6379', ...own })).to.include({
+        httpCacheBackend: 'memory',
+        eventBus: 'off',
+      });
+    });
+
+    it('log as text where people read it, unless told otherwise', () => {
+      const formatOf = (env: Environment) =>
+        loadSettings({ MANAGEMENT_TOKEN, ...env }, { isReadByPeople: true }).settings.logFormat;
+      expect(formatOf({})).to.equal('text');
+      expect(formatOf({ LOG_FORMAT: 'json' })).to.equal('json');
+      expect(formatOf({ LOG_FORMAT_FILE: file('format', 'json') })).to.equal('json');
+    });
+  });
+
+  it('report all problems at once, each with the name and what is accepted', () => {
+    const problems = problemsOf({ LISTEN_ADDR: 'nowhere', REQUEST_TIMEOUT: '50', LOG_LEVEL: 'loud' });
+    expect(problems).to.deep.equal([
+      'MANAGEMENT_TOKEN is required',
+      'LISTEN_ADDR must be host:port, [::]:8080, :8080 or unix:/path, not "nowhere"',
+      'REQUEST_TIMEOUT must be a duration such as 500ms, 120s, 2m or 1h, at most 596h, not "50"',
+      'LOG_LEVEL must be one of debug, info, warn, error, not "loud"',
+    ]);
+  });
+
+  describe('MANAGEMENT_TOKEN', () => {
+    for (const value of [undefined, '', ' ', '\n', ' \t ']) {
+      it(`H06 is required, and ${JSON.stringify(value)} is none`, () => {
+        expect(problemsOf({ MANAGEMENT_TOKEN: value })).to.deep.equal(['MANAGEMENT_TOKEN is required']);
+      });
+    }
+
+    for (const [what, value] of [
+      ['a trailing newline', `${MANAGEMENT_TOKEN}\n`],
+      ['a trailing space', `${MANAGEMENT_TOKEN} `],
+      ['a leading space', ` ${MANAGEMENT_TOKEN}`],
+      ['a tab', `${MANAGEMENT_TOKEN}\t`],
+      ['a space in it, which no header could present', 'two words'],
+      ['a letter beyond ASCII', 'schlüssel'],
+    ] as const) {
+      it(`H05 with ${what} is refused, not trimmed, and not repeated`, () => {
+        const [problem, ...others] = problemsOf({ MANAGEMENT_TOKEN: value });
+        expect(others).to.deep.equal([]);
+        expect(problem)
+          .to.match(/^MANAGEMENT_TOKEN must be visible ASCII/)
+          .and.not.to.include(value.trim());
+      });
+    }
+
+    it('H06 of fewer than 16 characters is taken with a warning that does not repeat it', () => {
+      const { settings, warnings } = load({ MANAGEMENT_TOKEN: '15-characters-x' });
+      expect(settings.managementToken).to.equal('15-characters-x');
+      expect(warnings).to.have.length(1);
+      expect(warnings[0]).to.include('MANAGEMENT_TOKEN').and.not.to.include('15-characters-x');
+      expect(load({ MANAGEMENT_TOKEN: '16-characters-xx' }).warnings).to.deep.equal([]);
+    });
+  });
+
+  describe('from a file', () => {
+    const tokenIn = (content: string) =>
+      loadSettings({ MANAGEMENT_TOKEN_FILE: file('token', content) }).settings.managementToken;
+
+    it('by NAME_FILE lose one newline at the end', () => {
+      for (const end of ['', '\n', '\r\n']) expect(tokenIn(MANAGEMENT_TOKEN + end)).to.equal(MANAGEMENT_TOKEN);
+    });
+
+    it('lose no more than that', () => {
+      for (const end of ['\n\n', ' \n', ' ']) expect(() => tokenIn(MANAGEMENT_TOKEN + end)).to.throw(SettingsError);
+    });
+
+    it('that is empty are as good as none', () => {
+      expect(problemsOf({ MANAGEMENT_TOKEN_FILE: file('token', '\n') })).to.deep.equal([
+        'MANAGEMENT_TOKEN is required',
+      ]);
+    });
+
+    it('may be any, not only secrets', () => {
+      expect(load({ LOG_LEVEL_FILE: file('level', 'debug\n') }).settings.logLevel).to.equal('debug');
+    });
+
+    it('that cannot be read are refused with the name and the path', () => {
+      expect(problemsOf({ MANAGEMENT_TOKEN_FILE: '/nowhere/token' })).to.deep.equal([
+        'MANAGEMENT_TOKEN_FILE: cannot read /nowhere/token: ENOENT',
+      ]);
+    });
+
+    it('and from the environment at once are refused', () => {
+      expect(problemsWith({ MANAGEMENT_TOKEN_FILE: file('token', 'x') })).to.deep.equal([
+        'MANAGEMENT_TOKEN and MANAGEMENT_TOKEN_FILE are both set; keep one',
+      ]);
+    });
+  });
+
+  describe('from systemd credentials', () => {
+    const withCredential = (name: string, content: string, env: Environment = {}) => {
+      const dir = temporaryFolder();
+      file(name, content, dir);
+      return { CREDENTIALS_DIRECTORY: dir, ...env };
+    };
+
+    it('are found in lower case with dashes', () => {
+      const env = withCredential('management-token', `${MANAGEMENT_TOKEN}\n`);
+      expect(loadSettings(env).settings.managementToken).to.equal(MANAGEMENT_TOKEN);
+    });
+
+    it('give way to the environment', () => {
+      const env = withCredential('management-token', 'the-credential-of-systemd', { MANAGEMENT_TOKEN });
+      expect(loadSettings(env).settings.managementToken).to.equal(MANAGEMENT_TOKEN);
+    });
+
+    it('that cannot be read are refused with the name', () => {
+      const dir = temporaryFolder();
+      mkdirSync(join(dir, 'encryption-key'));
+      expect(problemsWith({ CREDENTIALS_DIRECTORY: dir })).to.deep.equal([
+        `ENCRYPTION_KEY: cannot read ${dir}/encryption-key: EISDIR`,
+      ]);
+    });
+  });
+
+  describe('that are secret', () => {
+    const key = canaryEncryptionKey();
+
+    it('are masked where the settings are described', () => {
+      const described = describedWith({ ENCRYPTION_KEY: key });
+      expect(described).to.include('MANAGEMENT_TOKEN=********').and.to.include('ENCRYPTION_KEY=********');
+      expect(described).not.to.include(MANAGEMENT_TOKEN).and.not.to.include(key);
+    });
+
+    it('are known to the log, which masks them by value', () => {
+      const secrets = {
+        ENCRYPTION_KEY: key,
+        REDIS_PASSWORD: canary('password'),
+        DISPATCHER_API_KEY: canary('password'),
+      };
+      const loaded = loadSettings({ MANAGEMENT_TOKEN, ...secrets });
+      expect(secretsOf(loaded)).to.have.members([MANAGEMENT_TOKEN, ...Object.values(secrets)]);
+    });
+
+    it('are in no message when they are wrong', () => {
+      const problems = problemsOf({
+        MANAGEMENT_TOKEN: `${canary('management')}\tbefore a tab`,
+        ENCRYPTION_KEY: `${canaryEncryptionKey()}too long`,
+      });
+      expect(problems).to.have.length(2);
+      expect(problems.join('\n')).not.to.match(/tab|too long/);
+      expect(secretsIn(problems.join('\n'))).to.deep.equal([]);
+    });
+
+    it('are in no message when they stand in a URL', () => {
+      const password = canary('password');
+      const problems = problemsWith({
+        DATABASE_URL: `postgres://me:hid@${password}@host/db?password=${password}`,
+        UPSTREAM_BASE_URL: `https://me:${password}@api.example/?key=${password}`,
+      });
+      expect(problems).to.have.length(2);
+      expect(problems.join('\n')).to.include('host/db').and.not.to.match(/hid/);
+      expect(secretsIn(problems.join('\n'))).to.deep.equal([]);
+    });
+  });
+
+  it('are described one a line with where each came from', () => {
+    const path = file('level', 'warn');
+    const lines = describedWith({ LISTEN_ADDR: ':8081', LOG_LEVEL_FILE: path }).split('\n');
+    expect(lines).to.include.members([
+      'LISTEN_ADDR=:8081  # environment',
+      `LOG_LEVEL=warn  # LOG_LEVEL_FILE ${path}`,
+      'LOG_FORMAT=json  # default',
+      'ENCRYPTION_KEY=  # not set',
+    ]);
+  });
+});

@@ -1,0 +1,61 @@
+import { expect } from 'chai';
+import { type ContentReader, ContentReaders } from '../../daemon/core/content/reader.js';
+import { heldAfterCollection } from '../faults/support/heap.js';
+
+const KIB = 1024;
+
+function eventOf(content: string): Buffer {
+  const choices = [{ index: 0, delta: { content }, finish_reason: null }];
+  const chunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'gpt-test-1', choices };
+  return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
+}
+
+/** A piece as it comes off a socket: a small part of a large buffer. */
+function received(bytes: Buffer): Buffer {
+  const buffer = Buffer.allocUnsafeSlow(64 * KIB);
+  return buffer.subarray(0, bytes.copy(buffer));
+}
+
+describe('the memory of a reader of event streams', () => {
+  /** @returns what a reader holds when all have been fed, in bytes. */
+  function heldByEach(count: number, feed: (reader: ContentReader) => void, capture = false): number {
+    const readers = new ContentReaders({
+      decode: () => null,
+      live: { current: { observabilityCaptureBodies: capture, observabilityMaxBodyBytes: 64 * KIB } },
+    });
+    const before = heldAfterCollection();
+    const all = Array.from({ length: count }, () => readers.begin());
+    for (const reader of all) {
+      reader.answered('text/event-stream', null);
+      feed(reader);
+    }
+    const held = heldAfterCollection() - before;
+    expect(all).to.have.length(count); // They are in use until here.
+    return held / count;
+  }
+
+  it('is a few KiB each for a thousand that go on, wherever their pieces end', () => {
+    const event = eventOf('word ');
+    const held = heldByEach(1_000, (reader) => {
+      for (let n = 0; n < 40; n++) reader.piece(Buffer.from(event));
+      reader.piece(received(event.subarray(0, 70)));
+    });
+    expect(held).to.be.lessThan(16 * KIB);
+  });
+
+  it('is that of its two ends for an event that does not end', () => {
+    const held = heldByEach(100, (reader) => {
+      reader.piece(Buffer.from('data: '));
+      for (let n = 0; n < 100; n++) reader.piece(Buffer.alloc(4 * KIB, 'a'));
+    });
+    expect(held).to.be.lessThan(192 * KIB);
+  });
+
+  it('is what may be captured and its ends for a message spelled in single characters', () => {
+    const event = eventOf('a');
+    const feed = (reader: ContentReader) => {
+      for (let n = 0; n < 20_000; n++) reader.piece(Buffer.from(event));
+    };
+    expect(heldByEach(10, feed, true)).to.be.lessThan(256 * KIB);
+  });
+});

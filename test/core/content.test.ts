@@ -1,0 +1,603 @@
+import { gzipSync, brotliCompressSync, deflateRawSync, deflateSync } from 'node:zlib';
+import { expect } from 'chai';
+import { ContentReaders } from '../../daemon/core/content/reader.js';
+import type { ContentFacts, ModelUsage } from '../../daemon/core/events.js';
+import { decoder } from '../../daemon/http/proxy/decoding.js';
+
+const readers = (capture = false, most = 65_536) =>
+  new ContentReaders({
+    decode: decoder(),
+    live: { current: { observabilityCaptureBodies: capture, observabilityMaxBodyBytes: most } },
+  });
+
+interface Told {
+  type?: string;
+  coding?: string;
+  asked?: string | Buffer;
+  pieces: readonly Buffer[];
+  capture?: { most: number };
+  upstreamKey?: string;
+  requestType?: string;
+}
+
+async function factsOf(told: Told): Promise<ContentFacts> {
+  const all = readers(told.capture !== undefined, told.capture?.most);
+  const reader = all.begin();
+  if (told.asked !== undefined) reader.asked(Buffer.from(told.asked));
+  reader.answered(told.type ?? 'application/json', told.coding ?? null);
+  for (const piece of told.pieces) reader.piece(piece);
+  const facts = await reader.facts({
+    isServed: true,
+    requestType: () => told.requestType ?? 'application/json',
+    upstreamKey: told.upstreamKey ?? null,
+  });
+  expect(all.copiedBytes, 'bytes still held').to.equal(0);
+  return facts;
+}
+
+const ofJson = (value: unknown, more: Partial<Told> = {}) =>
+  factsOf({ pieces: [Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))], ...more });
+const counts = (
+  promptTokens: number | null,
+  completionTokens: number | null,
+  totalTokens: number | null,
+): ModelUsage => ({
+  promptTokens,
+  completionTokens,
+  totalTokens,
+});
+
+const CHAT = {
+  id: 'chatcmpl-1',
+  object: 'chat.completion',
+  created: 1_700_000_000,
+  model: 'gpt-test-1',
+  choices: [
+    { index: 0, message: { role: 'assistant', content: 'the "usage" and {"model":"liar"}' }, finish_reason: 'stop' },
+  ],
+  usage: { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21, prompt_tokens_details: { cached_tokens: 0 } },
+  service_tier: 'default',
+};
+
+describe('what an answer in JSON says of itself', () => {
+  const TOLD: [what: string, body: unknown, model: string | null, usage: ModelUsage | null][] = [
+    ['a chat completion', CHAT, 'gpt-test-1', counts(9, 12, 21)],
+    ['one without usage', { ...CHAT, usage: undefined }, 'gpt-test-1', null],
+    ['one whose usage is null', { ...CHAT, usage: null }, 'gpt-test-1', null],
+    [
+      'a completion',
+      {
+        object: 'text_completion',
+        model: 'm',
+        choices: [{ text: 'x' }],
+        usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+      },
+      'm',
+      counts(1, 2, 3),
+    ],
+    [
+      'a response',
+      {
+        object: 'response',
+        model: 'gpt-r',
+        output: [{ type: 'message', content: [{ type: 'output_text', text: 'x' }] }],
+        usage: { input_tokens: 36, input_tokens_details: { cached_tokens: 0 }, output_tokens: 87, total_tokens: 123 },
+        user: null,
+        metadata: { model: 'liar', usage: 'none' },
+      },
+      'gpt-r',
+      counts(36, 87, 123),
+    ],
+    [
+      'embeddings, whose model stands behind',
+      {
+        object: 'list',
+        data: [{ embedding: [0.1, 0.2] }],
+        model: 'embed-1',
+        usage: { prompt_tokens: 8, total_tokens: 8 },
+      },
+      'embed-1',
+      counts(8, null, 8),
+    ],
+    [
+      'a transcription billed by tokens',
+      { text: 'hello', usage: { type: 'tokens', input_tokens: 14, output_tokens: 45, total_tokens: 59 } },
+      null,
+      counts(14, 45, 59),
+    ],
+    ['a transcription billed by the second', { text: 'hello', usage: { type: 'duration', seconds: 3 } }, null, null],
+    [
+      'an image',
+      { created: 1, data: [], usage: { input_tokens: 1, output_tokens: 2, total_tokens: 3 } },
+      null,
+      counts(1, 2, 3),
+    ],
+    ['a moderation', { id: 'modr-1', model: 'omni-moderation', results: [] }, 'omni-moderation', null],
+    ['a list of models', { object: 'list', data: [{ id: 'a', object: 'model' }] }, null, null],
+    ['only one of the counts', { model: 'm', usage: { completion_tokens: 4 } }, 'm', counts(null, 4, null)],
+    ['a usage that is within something else', { model: 'm', x: { usage: { prompt_tokens: 1 } } }, 'm', null],
+    [
+      'a model that is within something else',
+      { x: { model: 'm' }, usage: { prompt_tokens: 1 } },
+      null,
+      counts(1, null, null),
+    ],
+    [
+      'usage in front, and a liar behind',
+      { usage: { prompt_tokens: 1 }, model: 'm', x: { usage: { prompt_tokens: 2 } } },
+      'm',
+      counts(1, null, null),
+    ],
+    ['the prototype', '{"__proto__":{"model":"m","usage":{"prompt_tokens":1}}}', null, null],
+    [
+      'the last of two',
+      '{"model":"m","usage":{"prompt_tokens":1},"usage":{"prompt_tokens":2}}',
+      'm',
+      counts(2, null, null),
+    ],
+    ['names that only look like it', '{"a\\"usage":{"prompt_tokens":1},"a\\"model":"m"}', null, null],
+    ['a byte order mark in front', `\ufeff${JSON.stringify(CHAT)}`, 'gpt-test-1', counts(9, 12, 21)],
+    ['much space', JSON.stringify(CHAT, null, 8).replaceAll('\n', '\r\n\t'), 'gpt-test-1', counts(9, 12, 21)],
+    ['no JSON', '{"model":"m","usage":{"prompt_tokens":1}', 'm', null],
+    ['nothing', '', null, null],
+    ['an array', [CHAT], null, null],
+  ];
+  for (const [what, body, model, usage] of TOLD) {
+    it(`is read: ${what}`, async () => {
+      expect(await ofJson(body)).to.deep.equal({ model, usage, requestBody: null, responseBody: null });
+    });
+  }
+
+  const NONSENSE = [-1, 1.5, 1e10, 2 ** 60, '12', true, null, [], {}, 'NaN'];
+  for (const value of NONSENSE) {
+    it(`is not believed: ${JSON.stringify(value)} tokens`, async () => {
+      const { usage } = await ofJson({ model: 'm', usage: { prompt_tokens: value, completion_tokens: 7 } });
+      expect(usage).to.deep.equal(counts(null, 7, null));
+    });
+  }
+
+  it('is missing where every count is nonsense', async () => {
+    expect((await ofJson({ usage: { prompt_tokens: -1, total_tokens: 'x' } })).usage).to.equal(null);
+    for (const usage of [[1], 'x', 3, true]) expect((await ofJson({ usage })).usage).to.equal(null);
+  });
+
+  it('names models in 200 printable characters at most', async () => {
+    expect((await ofJson({ model: 'x'.repeat(300) })).model).to.equal('x'.repeat(200));
+    expect((await ofJson({ model: 'a\u0000b\u001b[31m\u202ec\ud800' })).model).to.equal('ab[31mc');
+    expect((await ofJson({ model: 'modèle-✓' })).model).to.equal('modèle-✓');
+    for (const model of ['', 7, null, {}, '\u0007', 'y'.repeat(100_000)])
+      expect((await ofJson({ model })).model).to.equal(null);
+  });
+
+  it('is read at the ends of megabytes', async () => {
+    const numbers = `[${Array.from({ length: 400_000 }, () => '0.012345678').join(',')}]`;
+    const body = Buffer.from(
+      `{"object":"list","data":[{"embedding":${numbers}}],"model":"embed-1","usage":{"prompt_tokens":8,"total_tokens":8}}`,
+    );
+    for (const size of [body.length, 65_536, 16_000, 1_000]) {
+      const facts = await factsOf({ pieces: cutInto(body, size) });
+      expect([facts.model, facts.usage], `pieces of ${size}`).to.deep.equal(['embed-1', counts(8, null, 8)]);
+    }
+  });
+
+  it('costs little where it is nested a million deep', async () => {
+    const deep = `{"model":"m","x":${'['.repeat(1e6)}${']'.repeat(1e6)},"usage":{"prompt_tokens":1}}`;
+    expect(await ofJson(deep)).to.deep.include({ model: 'm', usage: counts(1, null, null) });
+    const deepInside = `{"usage":{"prompt_tokens":1,"x":${'{"usage":'.repeat(3_000)}1${'}'.repeat(3_000)}}}`;
+    expect((await ofJson(deepInside)).usage).to.deep.equal(counts(1, null, null));
+  });
+
+  it('is none of other kinds of answers', async () => {
+    expect((await ofJson(CHAT, { type: 'audio/mpeg' })).usage).to.equal(null);
+    expect((await ofJson(CHAT, { type: 'application/json; charset=utf-8' })).usage).to.deep.equal(counts(9, 12, 21));
+    expect((await ofJson(CHAT, { type: 'application/vnd.x+json' })).model).to.equal('gpt-test-1');
+  });
+});
+
+describe('the model that was asked for', () => {
+  it('stands in where the answer names none', async () => {
+    const audio = { type: 'audio/mpeg', pieces: [Buffer.from('ID3')] };
+    expect((await factsOf({ ...audio, asked: '{"model":"tts-1","input":"hi"}' })).model).to.equal('tts-1');
+    expect((await factsOf({ ...audio, asked: ' \n{"input":"hi","model":"tts-1"}' })).model).to.equal('tts-1');
+    expect((await factsOf({ ...audio, asked: 'model=tts-1' })).model).to.equal(null);
+    expect((await ofJson(CHAT, { asked: '{"model":"alias"}' })).model).to.equal('gpt-test-1');
+  });
+
+  it('is found in a form', async () => {
+    const form = new FormData();
+    form.append('file', new Blob(['RIFF\r\n\r\nname="model"\r\n\r\nliar\r\n']), 'a.wav');
+    form.append('model', 'whisper-1');
+    const body = Buffer.from(await new Response(form).arrayBuffer());
+    expect((await ofJson({ text: 'x' }, { asked: body })).model).to.equal('whisper-1');
+  });
+
+  it('is found in a body that comes in pieces', async () => {
+    const reader = readers().begin();
+    const body = Buffer.from(`{"model":"m","input":"${'x'.repeat(200_000)}"}`);
+    const passed: Buffer[] = [];
+    async function* source() {
+      for (const piece of cutInto(body, 7_777)) yield await Promise.resolve(piece);
+    }
+    for await (const piece of reader.askedInPieces(source())) passed.push(piece);
+    expect(Buffer.concat(passed).equals(body)).to.equal(true);
+    expect(reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null })).to.deep.include({
+      model: 'm',
+    });
+  });
+});
+
+function cutInto(body: Buffer, size: number): Buffer[] {
+  return Array.from({ length: Math.ceil(body.length / size) }, (_, n) => body.subarray(n * size, (n + 1) * size));
+}
+
+const chunk = (delta: object, more: object = {}) =>
+  JSON.stringify({
+    id: 'c',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'gpt-s',
+    choices: [{ index: 0, delta, finish_reason: null }],
+    ...more,
+  });
+
+/** Streams as they are sent, by what is to be found in them. */
+const STREAMS: Record<string, { events: string[]; model: string | null; usage: ModelUsage | null; response: string }> =
+  {
+    'chat with usage at its end': {
+      events: [
+        chunk({ role: 'assistant', content: '' }, { usage: null }),
+        chunk({ content: 'Grüß' }, { usage: null }),
+        chunk({ content: ' "usage":{"prompt_tokens":99} 🙂' }, { usage: null }),
+        JSON.stringify({
+          id: 'c',
+          object: 'chat.completion.chunk',
+          model: 'gpt-s',
+          choices: [],
+          usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 },
+        }),
+        '[DONE]',
+      ],
+      model: 'gpt-s',
+      usage: counts(3, 5, 8),
+      response:
+        '{"id":"c","object":"chat.completion","created":1,"model":"gpt-s","choices":[{"index":0,"message":{"role":"assistant","content":"Grüß \\"usage\\":{\\"prompt_tokens\\":99} 🙂"},"finish_reason":null}],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}',
+    },
+    'chat whose usage rises from chunk to chunk': {
+      events: [
+        chunk({ content: 'a' }, { usage: { prompt_tokens: 3, completion_tokens: 1 } }),
+        chunk({ content: 'b' }, { usage: { prompt_tokens: 3, completion_tokens: 2 } }),
+        '[DONE]',
+      ],
+      model: 'gpt-s',
+      usage: counts(3, 2, null),
+      response:
+        '{"id":"c","object":"chat.completion","created":1,"model":"gpt-s","choices":[{"index":0,"message":{"role":"assistant","content":"ab"},"finish_reason":null}],"usage":{"prompt_tokens":3,"completion_tokens":2}}',
+    },
+    'chat that calls a tool, and names its model late': {
+      events: [
+        JSON.stringify({ id: '', object: '', model: '', choices: [], prompt_filter_results: [] }),
+        chunk({
+          role: 'assistant',
+          tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'look', arguments: '' } }],
+        }),
+        chunk({ tool_calls: [{ index: 0, function: { arguments: '{"a"' } }] }),
+        chunk({ tool_calls: [{ index: 0, function: { arguments: ':1}' } }] }),
+      ],
+      model: 'gpt-s',
+      usage: null,
+      response:
+        '{"id":"","object":"","model":"","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"a\\":1}"}}]},"finish_reason":null}],"usage":null}',
+    },
+    'a response': {
+      events: [
+        '{"type":"response.created","response":{"id":"r","object":"response","model":"gpt-r","usage":null}}',
+        '{"type":"response.output_text.delta","delta":"Hi"}',
+        '{"type":"response.completed","sequence_number":3,"response":{"id":"r","model":"gpt-r","output":[{"text":"Hi"}],"usage":{"input_tokens":36,"output_tokens":87,"total_tokens":123},"user":null,"metadata":{}}}',
+      ],
+      model: 'gpt-r',
+      usage: counts(36, 87, 123),
+      response:
+        '{"id":"r","model":"gpt-r","output":[{"text":"Hi"}],"usage":{"input_tokens":36,"output_tokens":87,"total_tokens":123},"user":null,"metadata":{}}',
+    },
+    'a transcript': {
+      events: [
+        '{"type":"transcript.text.delta","delta":"He"}',
+        '{"type":"transcript.text.done","text":"Hey","usage":{"type":"tokens","input_tokens":14,"output_tokens":45,"total_tokens":59}}',
+      ],
+      model: null,
+      usage: counts(14, 45, 59),
+      response:
+        '{"type":"transcript.text.done","text":"Hey","usage":{"type":"tokens","input_tokens":14,"output_tokens":45,"total_tokens":59}}',
+    },
+    speech: {
+      events: [
+        '{"type":"speech.audio.delta","audio":"AAAA"}',
+        '{"type":"speech.audio.done","usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}',
+      ],
+      model: null,
+      usage: counts(1, 2, 3),
+      response: '',
+    },
+  };
+
+const NAMED_EVENT = /"type":"([^"]*)"/;
+
+/** The same events as different servers would send them. */
+const WAYS: Record<string, (events: readonly string[]) => string> = {
+  'line feeds': (events) => events.map((data) => `data: ${data}\n\n`).join(''),
+  'both line ends': (events) => events.map((data) => `data:${data}\r\n\r\n`).join(''),
+  'carriage returns': (events) => events.map((data) => `data: ${data}\r\r`).join(''),
+  'names, ids, comments and a byte order mark': (events) =>
+    `\ufeff: hello\n\n${events.map((data) => `: ping "usage"\nevent: ${NAMED_EVENT.exec(data)?.[1] ?? 'x'}\nid: 7\ndata: ${data}\nretry: 1\n\n`).join(':\n\n')}`,
+  'several lines of data': (events) =>
+    events.map((data) => `data: ${data.replaceAll(',"', ',\ndata: "')}\n\n`).join(''),
+  'mixed line ends': (events) =>
+    events.map((data, n) => `data: ${data}${['\n\r\n', '\r\n\n', '\r\n\r\n', '\r\r\n'][n % 4]!}`).join(''),
+  'no empty line at its end': (events) => events.map((data) => `data: ${data}`).join('\n\n'),
+};
+
+/** Of the same seed the same numbers, below 1. */
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+describe('what an event stream says of itself', () => {
+  for (const [what, { events, model, usage, response }] of Object.entries(STREAMS)) {
+    for (const [way, sent] of Object.entries(WAYS)) {
+      const body = Buffer.from(sent(events));
+      const factsOfPieces = (pieces: readonly Buffer[], most?: number) =>
+        factsOf({ type: 'text/event-stream; charset=utf-8', pieces, ...(most !== undefined && { capture: { most } }) });
+
+      it(`is the same wherever its pieces end: ${what}, with ${way}`, async () => {
+        const said = { model, usage, requestBody: null, responseBody: null };
+        expect(await factsOfPieces([body])).to.deep.equal(said);
+        expect(await factsOfPieces(cutInto(body, 1)), 'byte by byte').to.deep.equal(said);
+        for (let at = 1; at < body.length; at++) {
+          const facts = await factsOfPieces([body.subarray(0, at), body.subarray(at)]);
+          expect(facts, `cut at ${at}`).to.deep.equal(said);
+        }
+        const random = randomNumbers(body.length);
+        for (let run = 0; run < 50; run++) {
+          const pieces: Buffer[] = [];
+          for (let at = 0; at < body.length;) {
+            const size = 1 + Math.floor(random() * 90);
+            pieces.push(body.subarray(at, at + size));
+            at += size;
+          }
+          expect(await factsOfPieces(pieces), `run ${run}`).to.deep.equal(said);
+        }
+      });
+
+      it(`spells one message: ${what}, with ${way}`, async () => {
+        for (const pieces of [[body], cutInto(body, 1), cutInto(body, 13)]) {
+          const { responseBody } = await factsOfPieces(pieces, 65_536);
+          expect(responseBody).to.equal(response === '' ? body.toString() : response);
+        }
+      });
+    }
+  }
+
+  const stream = (pieces: readonly Buffer[]) => factsOf({ type: 'text/event-stream', pieces });
+
+  it('is told as far as it came', async () => {
+    const body = Buffer.from(
+      `data: ${chunk({ content: 'a' }, { usage: { prompt_tokens: 3, completion_tokens: 1 } })}\n\ndata: {"id":"c","mod`,
+    );
+    expect(await stream([body])).to.deep.include({ model: 'gpt-s', usage: counts(3, 1, null) });
+  });
+
+  it('is read at the ends of an event of megabytes', async () => {
+    const completed = `{"type":"response.completed","response":{"id":"r","model":"gpt-r","output":"${'x'.repeat(3e6)}","usage":{"input_tokens":36,"output_tokens":87,"total_tokens":123},"metadata":{"a":"b"}}}`;
+    const body = Buffer.from(`event: response.completed\ndata: ${completed}\n\n`);
+    for (const size of [body.length, 65_536, 1_000]) {
+      const facts = await stream(cutInto(body, size));
+      expect(facts, `pieces of ${size}`).to.deep.include({ model: 'gpt-r', usage: counts(36, 87, 123) });
+    }
+  });
+
+  it('goes on behind an event that makes no sense', async () => {
+    const good = `data: ${chunk({ content: 'a' }, { usage: { prompt_tokens: 3 } })}\n\n`;
+    for (const bad of [
+      'data: {"usage":{"prompt_tokens":\n\n',
+      `data: ${'['.repeat(1e5)}"usage":{}\n\n`,
+      'data\n\n',
+      '\u0000\n\n',
+      `data: {"usage":{"prompt_tokens":-4}}\n\n`,
+    ]) {
+      expect(await stream([Buffer.from(bad + good)])).to.deep.include({ model: 'gpt-s', usage: counts(3, null, null) });
+      expect((await stream([Buffer.from(good + bad)])).usage).to.deep.equal(counts(3, null, null));
+    }
+  });
+
+  it('takes no time of note for a line that never ends, byte by byte', async () => {
+    const begun = performance.now();
+    const reader = readers().begin();
+    reader.answered('text/event-stream', null);
+    const byte = Buffer.from('x');
+    reader.piece(Buffer.from('data: '));
+    for (let n = 0; n < 2_000_000; n++) reader.piece(byte);
+    reader.piece(Buffer.from(`\n\ndata: ${chunk({}, { usage: { prompt_tokens: 3 } })}\n\n`));
+    const facts = await reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
+    expect(facts.usage).to.deep.equal(counts(3, null, null));
+    expect(performance.now() - begun).to.be.below(10_000); // Were each byte to cost what came before it, an hour.
+  });
+});
+
+describe('what a compressed answer says of itself', () => {
+  const CODINGS: Record<string, (body: Buffer) => Buffer> = {
+    gzip: gzipSync,
+    'x-gzip': gzipSync,
+    deflate: deflateSync,
+    br: brotliCompressSync,
+  };
+  const chat = Buffer.from(JSON.stringify(CHAT));
+  const said = { model: 'gpt-test-1', usage: counts(9, 12, 21) };
+
+  for (const [coding, compress] of Object.entries({
+    ...CODINGS,
+    'deflate, without what it begins with': deflateRawSync,
+  })) {
+    const name = coding.split(',')[0]!;
+    it(`is read in ${coding}`, async () => {
+      expect(await factsOf({ coding: name, pieces: cutInto(compress(chat), 10) })).to.deep.include(said);
+    });
+
+    it(`is read in ${coding}, when there is much of it`, async () => {
+      const noise = Array.from({ length: 20_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
+      const body = Buffer.from(JSON.stringify({ ...CHAT, choices: [noise] }));
+      const compressed = compress(body);
+      expect(compressed.length).to.be.above(20_000);
+      expect(await factsOf({ coding: name, pieces: cutInto(compressed, 1_000) })).to.deep.include(said);
+    });
+
+    it(`is told as far as it came in ${coding}`, async () => {
+      const { events } = STREAMS['chat whose usage rises from chunk to chunk']!;
+      const body = Buffer.from(
+        `data: ${events[0]!}\n\n${Array.from({ length: 3_000 }, (_, n) => `: ${((n * 2_654_435_761) >>> 0).toString(36)}\n\n`).join('')}`,
+      );
+      const compressed = compress(body);
+      const pieces = [compressed.subarray(0, compressed.length - 2_000)];
+      expect(await factsOf({ type: 'text/event-stream', coding: name, pieces })).to.deep.include({
+        model: 'gpt-s',
+        usage: counts(3, 1, null),
+      });
+    });
+  }
+
+  it('is missing where there is too much of it, or it is something else', async () => {
+    const nothing = { model: null, usage: null };
+    const bomb = gzipSync(Buffer.from(`{"model":"m","x":"${' '.repeat(8e6)}","usage":{"prompt_tokens":1}}`));
+    expect(await factsOf({ coding: 'gzip', pieces: [bomb] })).to.deep.include(nothing);
+    const large = Buffer.alloc(1_100_000);
+    expect(await factsOf({ coding: 'gzip', pieces: cutInto(large, 50_000) })).to.deep.include(nothing);
+    expect(await factsOf({ coding: 'gzip', pieces: [chat] })).to.deep.include(nothing);
+    expect(await factsOf({ coding: 'gzip, br', pieces: [gzipSync(chat)] })).to.deep.include(nothing);
+    expect(await factsOf({ coding: 'gzip', pieces: [] })).to.deep.include(nothing);
+    expect(await factsOf({ coding: 'identity', pieces: [chat] })).to.deep.include(said);
+  });
+
+  it('is kept for no more than so many at a time', () => {
+    const all = readers();
+    const million = Buffer.alloc(1_000_000);
+    const open = Array.from({ length: 200 }, () => {
+      const reader = all.begin();
+      reader.answered('application/json', 'br');
+      reader.piece(million);
+      return reader;
+    });
+    expect(all.copiedBytes).to.be.within(60e6, 64 * 1024 * 1024);
+    expect(open).to.have.lengthOf(200);
+  });
+});
+
+describe('bodies, where they are asked for', () => {
+  const KEY = 'a-key-of-the-provider';
+  const shown = (told: Partial<Told>) => factsOf({ pieces: [], capture: { most: 100 }, upstreamKey: KEY, ...told });
+
+  it('are shown as they were sent', async () => {
+    const facts = await shown({ asked: '{"model":"m"}', pieces: [Buffer.from('{"a":'), Buffer.from('"é"}')] });
+    expect([facts.requestBody, facts.responseBody]).to.deep.equal(['{"model":"m"}', '{"a":"é"}']);
+  });
+
+  it('are decoded', async () => {
+    expect((await shown({ coding: 'br', pieces: [brotliCompressSync('{"a":1}')] })).responseBody).to.equal('{"a":1}');
+    expect((await shown({ coding: 'x', pieces: [Buffer.from('{"a":1}')] })).responseBody).to.equal(
+      '[7 bytes of application/json, x]',
+    );
+  });
+
+  it('are none where there are none', async () => {
+    expect(await shown({})).to.deep.include({ requestBody: null, responseBody: null });
+  });
+
+  it('say what they are where they are no text', async () => {
+    const facts = await shown({
+      type: 'audio/mpeg; x=y',
+      pieces: [Buffer.alloc(70_000)],
+      requestType: 'multipart/form-data; boundary=x',
+      asked: 'ab',
+    });
+    expect([facts.requestBody, facts.responseBody]).to.deep.equal([
+      '[2 bytes of multipart/form-data]',
+      '[70000 bytes of audio/mpeg]',
+    ]);
+  });
+
+  it('are cut between characters, and say so', async () => {
+    for (let n = 0; n < 4; n++) {
+      const text = 'x'.repeat(n) + '🙂'.repeat(5_000);
+      const { responseBody } = await shown({ type: 'text/plain', pieces: cutInto(Buffer.from(text), 999) });
+      const kept = n + Math.floor((100 - n) / 4) * 4;
+      expect(responseBody).to.equal(
+        `${text.slice(0, n + Math.floor((100 - n) / 4) * 2)}…[cut: ${kept} of ${text.length * 2 - n} bytes]`,
+      );
+    }
+  });
+
+  it('replace what is not UTF-8', async () => {
+    const { responseBody } = await shown({ type: 'text/plain', pieces: [Buffer.from([0x61, 0xff, 0xc3, 0x62])] });
+    expect(responseBody).to.equal('a\ufffd\ufffdb');
+    expect(JSON.parse(JSON.stringify({ responseBody }))).to.deep.equal({ responseBody });
+  });
+
+  it('hide secrets, wherever the cut goes', async () => {
+    const token = `sk-wt-${'A1b2'.repeat(12)}`;
+    for (const secret of [token, KEY, 'sk-proj-abcdefgh12345678']) {
+      for (let before = 0; before < 110; before++) {
+        const text = `${'.'.repeat(before)} ${secret} ${'.'.repeat(before % 2 ? 5_000 : 0)}`;
+        const { responseBody, requestBody } = await shown({
+          type: 'text/plain',
+          requestType: 'text/plain',
+          asked: text,
+          pieces: [Buffer.from(text)],
+        });
+        for (const body of [responseBody!, requestBody!]) {
+          const longest = Math.max(
+            0,
+            ...[...Array(secret.length + 1).keys()].filter((n) => body.includes(secret.slice(0, n))),
+          );
+          expect(longest, `${before}: ${body}`).to.be.below(8);
+        }
+      }
+    }
+  });
+
+  it('hide many secrets before the end of what is held', async () => {
+    const text = `${`${KEY} `.repeat(60)}${'x'.repeat(50)}`;
+    const { responseBody } = await shown({ type: 'text/plain', pieces: [Buffer.from(text)] });
+    expect(responseBody).to.not.include('a-key');
+  });
+
+  it('of a stream that is nested too deeply are shown as they are', async () => {
+    const body = `data: {"type":"response.completed","response":{"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}}\n\n`;
+    const { responseBody } = await shown({ type: 'text/event-stream', pieces: [Buffer.from(body)] });
+    expect(responseBody).to.match(/^data: \{"type":"response\.completed".*…\[cut: 100 of \d+ bytes\]$/);
+  });
+
+  it('are bounded, however many choices a stream has', async () => {
+    const body = Array.from(
+      { length: 20_000 },
+      (_, index) => `data: ${JSON.stringify({ choices: [{ index, delta: { content: 'x'.repeat(100) } }] })}\n\n`,
+    ).join('');
+    const { responseBody } = await shown({ type: 'text/event-stream', pieces: cutInto(Buffer.from(body), 10_000) });
+    expect(responseBody!.length).to.be.below(200);
+  });
+});
+
+describe('what an answer out of the cache says of itself', () => {
+  it('is its model, and that it took nothing', () => {
+    const all = readers();
+    const answer = { headers: ['Content-Type', 'application/json'], body: Buffer.from(JSON.stringify(CHAT)) };
+    for (let n = 0; n < 2; n++) {
+      const reader = all.begin();
+      reader.asked(Buffer.from('{"model":"alias"}'));
+      reader.replayed(answer);
+      const facts = reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null });
+      expect(facts).to.deep.equal({ model: 'gpt-test-1', usage: null, requestBody: null, responseBody: null });
+    }
+  });
+});

@@ -1,0 +1,404 @@
+import { expect } from 'chai';
+import type {
+  EventQuery,
+  WireChangeEvent,
+  WireEvent,
+  WireProblem,
+  WireRequestEvent,
+} from '../../daemon/api/contract.js';
+import type { Happening, RequestEnded } from '../../daemon/core/events.js';
+import { mintSecret } from '../../daemon/core/token.js';
+import { eventText, LARGEST_EVENT_BYTES } from '../../daemon/store/event-text.js';
+import { uniqueId } from '../../daemon/store/unique-ids.js';
+import { eventually } from '../support/eventually.js';
+import { Follower } from '../support/follower.js';
+import { SOME_REQUEST } from '../support/happenings.js';
+import { problemOf } from '../support/inspected-events.js';
+import { rawRequest } from '../support/management.js';
+import { head } from '../support/raw.js';
+import { Scene } from '../support/scene.js';
+
+class EventFollower extends Follower<WireEvent> {
+  constructor(server: string, query: EventQuery = {}, lastEventId?: string) {
+    super(server, (client, options) => client.events(query, options), lastEventId);
+  }
+
+  get requests(): WireRequestEvent[] {
+    return this.items.filter((it) => it.kind === 'request.completed');
+  }
+
+  get changes(): WireChangeEvent[] {
+    return this.items.filter((it) => it.kind !== 'request.completed');
+  }
+}
+
+describe('events', function () {
+  this.timeout(30_000);
+  let scene: Scene;
+  let followers: EventFollower[] = [];
+
+  before(async () => {
+    scene = await Scene.open();
+  });
+  beforeEach(() => scene.begin());
+  afterEach(async () => {
+    await Promise.all(followers.map((it) => it.leave()));
+    followers = [];
+    await eventually('nobody follows', () => scene.daemon.daemon.streams.size === 0);
+    await scene.end();
+  });
+  after(() => scene.close());
+
+  async function follow(query: EventQuery = {}, lastEventId?: string): Promise<EventFollower> {
+    const { streams } = scene.daemon.daemon;
+    const before = streams.size;
+    const follower = new EventFollower(scene.daemon.url, query, lastEventId);
+    followers.push(follower);
+    await eventually('it follows', () => streams.size > before);
+    return follower;
+  }
+
+  describe('of requests', () => {
+    it('say what is known of one, once it is over', async () => {
+      const follower = await follow();
+      const answer = await scene.send(scene.post({ 'X-Request-ID': 'mine' }, 'hello'));
+      await eventually('it is told', () => follower.items.length === 1);
+      const [event] = follower.requests;
+      expect(event).to.deep.include({
+        schema: 1,
+        kind: 'request.completed',
+        request_id: 'mine',
+        project_id: scene.project.id,
+        token_id: scene.token.id,
+        method: 'POST',
+        path: '/v1/echo',
+        status: 200,
+        code: null,
+        outcome: 'ok',
+        cache: 'miss',
+        bytes_in: 5,
+        bytes_out: 5,
+        streamed: false,
+        usage: { prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
+        request_body: null,
+        response_body: null,
+      });
+      expect(answer.status).to.equal(200);
+      expect(event!.duration_ms).to.be.at.least(event!.first_byte_ms!);
+      expect(event!.first_byte_ms).to.be.at.least(event!.upstream_ms!);
+      expect(Math.abs(Date.parse(event!.time) - scene.daemon.clock.now())).to.be.below(60_000);
+    });
+
+    it('are there for those whose token is known, refused ones too, and for no other', async () => {
+      const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+      const revoked = await scene.daemon.createToken(scene.project.id);
+      await scene.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
+      const follower = await follow();
+      await scene.get(null);
+      await scene.get('sk-wt-no-such-token');
+      await scene.send('TRACE /v1/models HTTP/1.1\r\nHost: x\r\n\r\n');
+      await scene.get(capped.token);
+      await scene.get(capped.token);
+      await scene.get(revoked.token);
+      await scene.get();
+      await eventually('the last is told', () => follower.items.at(-1)?.token_id === scene.token.id);
+      expect(
+        follower.requests.map(({ token_id: id, status, code, outcome }) => [id, status, code, outcome]),
+      ).to.deep.equal([
+        [capped.id, 200, null, 'ok'],
+        [capped.id, 429, 'request_limit_reached', 'refused'],
+        [revoked.id, 401, 'unauthorized', 'refused'],
+        [scene.token.id, 200, null, 'ok'],
+      ]);
+    });
+
+    it('say how those ended that did not end well', async () => {
+      const follower = await follow();
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(503).end();
+      };
+      await scene.get();
+      scene.provider.answer = (_req, res) => {
+        res.destroy();
+      };
+      await scene.send(scene.post({}, 'x'));
+      scene.provider.answer = () => undefined;
+      const client = await scene.client(head('GET /v1/models', scene.secret));
+      await scene.inFlight(1);
+      client.destroy();
+      await eventually('all are told', () => follower.items.length === 3);
+      expect(follower.requests.map(({ status, code, outcome }) => [status, code, outcome])).to.deep.equal([
+        [503, null, 'upstream_error'],
+        [502, 'upstream_unreachable', 'upstream_error'],
+        [499, null, 'client_closed'],
+      ]);
+    });
+  });
+
+  describe('of changes', () => {
+    it('follow every change that was made, and none that was refused', async () => {
+      const follower = await follow();
+      const manage: typeof scene.daemon.manage = (...given) => scene.daemon.manage(...given);
+      const project = await scene.daemon.createProject();
+      await manage('PATCH', `/manage/projects/${project.id}`, { name: `${project.name}, again` });
+      const token = await scene.daemon.createToken(project.id);
+      await scene.daemon.createToken(project.id);
+      await manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'X-Llmp-Actor': 'cli' });
+      await manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true });
+      await manage('POST', `/manage/projects/${project.id}/tokens/revoke`);
+      await manage('DELETE', `/manage/projects/${project.id}`);
+      await manage('POST', '/manage/tokens', { project_id: 'x' });
+      await manage('POST', '/manage/cache/purge', { all: true, dry_run: true });
+      await manage('POST', '/manage/cache/purge', { all: true });
+      await eventually('the last is told', () => follower.items.at(-1)?.kind === 'cache.purged');
+      expect(follower.changes.map((it) => [it.kind, it.project_id, it.token_id, it.actor, it.count])).to.deep.equal([
+        ['project.changed', project.id, null, 'management', null],
+        ['project.changed', project.id, null, 'management', null],
+        ['token.created', project.id, token.id, 'management', null],
+        ['token.created', project.id, follower.changes[3]?.token_id, 'management', null],
+        ['token.revoked', project.id, token.id, 'cli', null],
+        ['token.reactivated', project.id, token.id, 'management', null],
+        ['token.revoked', project.id, null, 'management', 2],
+        ['cache.purged', null, null, 'management', 0],
+      ]);
+    });
+  });
+
+  describe('/manage/events/stream', () => {
+    it('begins with what comes next', async () => {
+      await scene.get();
+      const follower = await follow();
+      await scene.get(scene.secret, { 'X-Request-ID': 'second' });
+      await eventually('it is told', () => follower.items.length === 1);
+      expect(follower.requests[0]!.request_id).to.equal('second');
+    });
+
+    it('goes on behind the event that a client has, as one that was never away sees it', async () => {
+      const all = await follow();
+      for (let i = 0; i < 250; i++) await scene.get(scene.secret, { 'X-Request-ID': `r${i}` });
+      await eventually('all are told', () => all.items.length === 250);
+      const late = await follow({}, all.places[99]);
+      await eventually('it has the rest', () => late.items.length === 150);
+      expect(late.items).to.deep.equal(all.items.slice(100));
+      expect(late.places).to.deep.equal(all.places.slice(100));
+    });
+
+    it('begins with the oldest that is kept for who was away too long, or comes from before a restart', async () => {
+      const { bus } = scene.daemon.daemon.shared;
+      const all = await follow();
+      await scene.get();
+      await eventually('it is told', () => all.items.length === 1);
+      const [first] = all.places;
+      for (let i = 0; i < 1_500; i++) bus!.publish({ kind: 'request', ended: { ...SOME_REQUEST, requestId: `n${i}` } });
+      for (const lastEventId of [first, '1-1', '9999999999999-1']) {
+        const late = await follow({}, lastEventId);
+        await eventually('it has what is kept', () => late.items.length === 1_000);
+        expect(late.requests[0]!.request_id).to.equal('n500');
+        expect(late.requests.at(-1)!.request_id).to.equal('n1499');
+      }
+    });
+
+    it('refuses an id that no event has', async () => {
+      for (const id of ['x', '1', '1-', '1-1-1', '-1-1', `1-${'1'.repeat(40)}`]) {
+        const answer = await scene.daemon.manage('GET', '/manage/events/stream', undefined, { 'last-event-id': id });
+        expect([answer.status, (answer.body as WireProblem).code], id).to.deep.equal([400, 'invalid_request']);
+      }
+    });
+
+    it('lets through what the filters name', async () => {
+      const { id: elsewhere } = await scene.daemon.createProject();
+      const other = await scene.daemon.createToken(elsewhere);
+      scene.provider.answer = (req, res) => {
+        res.writeHead(Number(req.url?.split('/').at(-1))).end();
+      };
+      const statuses = (it: EventFollower) => it.requests.map(({ status }) => status);
+      const [ofProject, ofToken, bad, one, kind] = await Promise.all(
+        [
+          { project_id: elsewhere },
+          { token_id: scene.token.id, status: '4xx' },
+          { status: '4xx,5xx' },
+          { status: '429,201' },
+          { kind: 'token.created', project_id: elsewhere },
+        ].map((query) => follow(query)),
+      );
+      for (const secret of [scene.secret, other.token]) {
+        for (const status of [200, 201, 404, 429, 500]) await scene.send(head(`GET /v1/${status}`, secret));
+      }
+      await scene.daemon.createToken(scene.project.id);
+      await scene.daemon.createToken(elsewhere);
+      await eventually('the last is told', () => kind!.items.length === 1 && ofProject!.items.length === 6);
+      expect(statuses(ofProject!)).to.deep.equal([200, 201, 404, 429, 500]);
+      expect(statuses(ofToken!)).to.deep.equal([404, 429]);
+      expect(statuses(bad!)).to.deep.equal([404, 429, 500, 404, 429, 500]);
+      expect(statuses(one!)).to.deep.equal([201, 429, 201, 429]);
+      expect(one!.changes).to.be.empty;
+      expect(kind!.changes[0]!.project_id).to.equal(elsewhere);
+    });
+
+    it('refuses filters that nothing can fit', async () => {
+      for (const query of ['status=6xx', 'status=4XX', 'status=', 'status=4xx,', 'kind=x', 'since=1', 'token_id=']) {
+        const answer = await scene.daemon.manage('GET', `/manage/events/stream?${query}`);
+        expect([answer.status, (answer.body as WireProblem).code], query).to.deep.equal([400, 'invalid_request']);
+      }
+    });
+
+    it('is behind the management token', async () => {
+      const answer = await rawRequest(scene.daemon, {
+        path: '/manage/events/stream',
+        headers: { authorization: undefined },
+      });
+      expect(answer.status).to.equal(401);
+    });
+
+    it('ends when the daemon stops, and keeps it from nothing', async () => {
+      const own = await Scene.open({ SHUTDOWN_GRACE: '60s' });
+      const follower = new EventFollower(own.daemon.url);
+      await eventually('it follows', () => own.daemon.daemon.streams.size === 1);
+      const beganAt = performance.now();
+      await own.daemon.stop();
+      expect(performance.now() - beganAt).to.be.below(10_000);
+      await follower.leave();
+      await own.provider.stop();
+    });
+
+    it('tells of an answer that goes on when it is over', async () => {
+      const follower = await follow({ kind: 'request.completed' });
+      const { client } = await scene.midStream();
+      expect(follower.items).to.be.empty;
+      client.destroy();
+      await eventually('it is told', () => follower.items.length === 1);
+      expect(follower.requests[0]).to.include({ streamed: true, outcome: 'client_closed', status: 200 });
+    });
+  });
+
+  it('are nowhere when they are off: 404 says so, and /health', async () => {
+    const off = await Scene.open({ LLM_PROXY_EVENT_BUS: 'off' });
+    await off.get();
+    const answer = await off.daemon.manage('GET', '/manage/events/stream');
+    expect([answer.status, (answer.body as WireProblem).error]).to.deep.equal([
+      404,
+      'nothing is published: LLM_PROXY_EVENT_BUS is off',
+    ]);
+    const health = await fetch(`${off.daemon.url}/health`);
+    expect(await health.json()).to.deep.include({
+      checks: { database: 'ok', redis: 'off', event_bus: 'off', memory: 'ok' },
+    });
+    expect(off.daemon.daemon.shared.bus).to.equal(null);
+    await off.close();
+  });
+});
+
+describe('the text of an event', () => {
+  const eventOf = (fields: Partial<RequestEnded>): WireRequestEvent => {
+    const text = eventText({ kind: 'request', ended: { ...SOME_REQUEST, ...fields } }, 'i');
+    expect(problemOf(text)).to.equal(null);
+    expect(Buffer.byteLength(text)).to.be.at.most(LARGEST_EVENT_BYTES);
+    expect(Buffer.from(text).toString()).to.equal(text); // UTF-8 has all of it.
+    return JSON.parse(text) as WireRequestEvent;
+  };
+
+  it('is JSON whatever a client writes', () => {
+    for (const odd of [
+      '"',
+      '\\',
+      '\n',
+      '\u0000',
+      '\u001f',
+      '\u007f',
+      '\u2028',
+      'é',
+      '\u{1f600}',
+      '"}{',
+      '</script>',
+      "'",
+    ]) {
+      const {
+        method,
+        path,
+        model,
+        request_id: id,
+        request_body: body,
+      } = eventOf({
+        method: odd,
+        path: `/${odd}`,
+        model: odd,
+        requestId: odd,
+        requestBody: odd,
+      });
+      expect([method, path, model, id, body]).to.deep.equal([odd, `/${odd}`, odd, odd, odd]);
+    }
+  });
+
+  it('K19 has U+FFFD for half a surrogate pair, which has no UTF-8', () => {
+    expect(eventOf({ model: 'a\ud83d', requestBody: '\ude00b' })).to.deep.include({
+      model: 'a\ufffd',
+      request_body: '\ufffdb',
+    });
+  });
+
+  for (const [what, body] of [
+    ['letters', 'x'.repeat(600_000)],
+    ['characters of three bytes', '€'.repeat(300_000)],
+    ['what JSON writes with six', '\u0001'.repeat(200_000)],
+    ['pairs', '\u{1f600}'.repeat(200_000)],
+    ['more than any event', 'x'.repeat(20_000_000)],
+  ] as const) {
+    it(`K19 cuts bodies of ${what} to what fits, and says so`, () => {
+      const bytes = Buffer.byteLength(body);
+      const { request_body: request, response_body: response } = eventOf({ requestBody: body, responseBody: body });
+      for (const cut of [request!, response!]) {
+        const [mark = '', kept, whole] = /…\[cut: (\d+) of (\d+) bytes\]$/.exec(cut) ?? [];
+        expect(whole).to.equal(String(bytes));
+        const text = cut.slice(0, -mark.length);
+        expect(body.startsWith(text)).to.equal(true);
+        expect(Buffer.byteLength(text)).to.equal(Number(kept));
+        expect(text.length).to.be.above(30_000);
+      }
+    });
+  }
+
+  it('K19 says of one that was cut before how much there was in the first place', () => {
+    const { response_body: body } = eventOf({ responseBody: `${'x'.repeat(600_000)}…[cut: 600000 of 987654 bytes]` });
+    expect(body).to.match(/x…\[cut: \d{6} of 987654 bytes\]$/);
+    expect(body!.match(/cut:/g)).to.have.length(1);
+  });
+
+  it('holds no credential that somebody wrote into a body, or called a model', () => {
+    const secret = mintSecret();
+    const event = eventOf({
+      model: secret,
+      upstreamRequestId: secret,
+      requestBody: `"key":"${secret}"`,
+      responseBody: secret,
+    });
+    expect(JSON.stringify(event)).not.to.include(secret);
+    expect(event.request_body).to.match(/^"key":"/);
+  });
+
+  it('bounds what an upstream calls things', () => {
+    const { model, upstream_request_id: id } = eventOf({
+      model: 'm'.repeat(70_000),
+      upstreamRequestId: 'r'.repeat(70_000),
+    });
+    expect([model!.length, id!.length]).to.deep.equal([256, 256]);
+  });
+
+  it('tells what the provider counted from what it did not', () => {
+    expect(eventOf({ usage: { promptTokens: 0, completionTokens: null, totalTokens: 3 } }).usage).to.deep.equal({
+      prompt_tokens: 0,
+      completion_tokens: null,
+      total_tokens: 3,
+      source: 'provider',
+    });
+    expect(eventOf({ usage: null }).usage.source).to.equal('missing');
+  });
+
+  it('has an id that is unique, and begins with its time', () => {
+    const happening: Happening = { kind: 'request', ended: SOME_REQUEST };
+    const ids = Array.from({ length: 5_000 }, () => (JSON.parse(eventText(happening, 'i')) as WireEvent).id);
+    expect(new Set(ids).size).to.equal(5_000);
+    expect(new Set(ids.map((id) => id.slice(0, 15)))).to.deep.equal(new Set(['00000000-03e8-7'.slice(0, 15)]));
+    expect(new Set(ids.map((id) => id[19]))).to.deep.equal(new Set(['8', '9', 'a', 'b']));
+    expect(uniqueId(Date.UTC(2022, 1, 22, 19, 22, 22))).to.match(/^017f22e2-79b0-7/); // As in RFC 9562.
+  });
+});

@@ -1,0 +1,177 @@
+/** The model of a request in what is kept of it: events, usage, audit. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { UPSTREAM_KEY } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { permit } from '../support/leaks.js';
+import { json } from '../support/provider.js';
+import { Scene } from '../support/scene.js';
+
+// Of the shape of providers' keys, and keys of nobody.
+const letters = (count: number) => 'aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0z'.repeat(2).slice(0, count);
+
+describe('the model that is kept of a request', () => {
+  let scene: Scene;
+
+  beforeEach(async () => {
+    scene = await Scene.open();
+  });
+  afterEach(() => scene.close());
+
+  const chat = async (body: object | string, secret = scene.secret, type = 'application/json') => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const answer = await scene.send(scene.post({ 'Content-Type': type }, text, secret));
+    await scene.inFlight(0);
+    return answer;
+  };
+  const told = (requests: number) => eventually('all are over', () => scene.daemon.ended.length === requests);
+  const echoing = (model: unknown) => {
+    scene.provider.answer = (_req, res) => {
+      json(res, 200, { ...(model !== undefined && { model }), usage: { prompt_tokens: 1 } });
+    };
+  };
+
+  /** Everything that the daemon keeps of the model. */
+  const kept = async () => {
+    const usage: unknown = (await scene.daemon.manage('GET', '/manage/usage?by=model')).body;
+    const audit: unknown = (await scene.daemon.manage('GET', '/manage/audit?action=token.use')).body;
+    await scene.daemon.stop(); // What is not written by then is lost.
+    const file = readFileSync(join(scene.daemon.dir, 'audit-use.log'), 'utf8');
+    return JSON.stringify([scene.daemon.ended, usage, audit]) + file;
+  };
+
+  const SECRETS: Record<string, () => string> = {
+    "the project's key": () => UPSTREAM_KEY,
+    'the secret of a token': () => scene.secret,
+    'a key of OpenAI': () => `sk-proj-${letters(40)}`,
+    'a key of Google': () => `AIza${letters(35)}`,
+    'a key of Groq': () => `gsk_${letters(52)}`,
+    'a key of xAI': () => `xai-${letters(60)}`,
+  };
+  for (const [what, secretOf] of Object.entries(SECRETS)) {
+    for (const [where, around] of Object.entries({ alone: '', 'within a name': 'openai/' })) {
+      it(`does not hold ${what}, ${where}, that a client sent (finding C5)`, async () => {
+        const secret = secretOf();
+        echoing(undefined);
+        await chat({ model: around + secret });
+        await told(1);
+        expect(scene.daemon.ended[0]!.model).to.equal(`${around}********`);
+        expect(await kept()).not.to.include(secret);
+      });
+
+      it(`does not hold ${what}, ${where}, that a provider repeated (finding C5)`, async () => {
+        permit(
+          /^forwarded answer /,
+          ['upstream', 'token', 'unknown'],
+          'the provider repeats it, and its bytes are its own',
+        );
+        const secret = secretOf();
+        echoing(around + secret);
+        await chat({ model: 'm' });
+        await told(1);
+        expect(scene.daemon.ended[0]!.model).to.equal(`${around}********`);
+        expect(await kept()).not.to.include(secret);
+      });
+    }
+  }
+
+  it('does not hold the part of a key in front of where a name is cut (finding C5)', async () => {
+    echoing(undefined);
+    await chat({ model: `${'a'.repeat(190)}/${UPSTREAM_KEY}` });
+    await told(1);
+    expect(scene.daemon.ended[0]!.model).to.equal(`${'a'.repeat(190)}/********`);
+  });
+
+  it('does not hold a key with control characters in between (finding C5)', async () => {
+    echoing(undefined);
+    await chat({ model: UPSTREAM_KEY.split('').join('\u0000\u0007') });
+    await told(1);
+    expect(scene.daemon.ended[0]!.model).to.equal('********');
+  });
+
+  it('is what it was for names that only resemble keys', async () => {
+    const names = [
+      'task-classifier-2024',
+      'xai-grok-2-vision-latest',
+      'pplx-70b-online',
+      'gpt-4o',
+      'hf_model',
+      'AIza-7b',
+    ];
+    echoing(undefined);
+    for (const model of names) await chat({ model });
+    await told(names.length);
+    expect(scene.daemon.ended.map(({ model }) => model)).to.deep.equal(names);
+  });
+
+  const form = (fields: Record<string, string>) =>
+    Object.entries(fields)
+      .map(([name, value]) => `--xyz\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
+      .join('');
+  const IN_FORMS: [what: string, body: string, model: string | null][] = [
+    ['the first field', `${form({ model: 'whisper-1' })}--xyz--\r\n`, 'whisper-1'],
+    ['behind others', `${form({ file: 'RIFF'.repeat(100), n: '1', model: 'whisper-1' })}--xyz--`, 'whisper-1'],
+    ['behind a field of line breaks', `${form({ a: '\r\n\r\n--\r\n--xy\r\n', model: 'm' })}--xyz--`, 'm'],
+    [
+      'in a header of several lines',
+      '--b\r\nX: y\r\ncontent-disposition:form-data;filename="a;";NAME="model"\r\n\r\nm\r\n--b--',
+      'm',
+    ],
+    [
+      'in the quotes of another parameter',
+      '--b\r\nContent-Disposition: form-data; filename="a; name=\\"model\\"; b"; name="f"\r\n\r\nm\r\n--b--',
+      null,
+    ],
+    ['of several lines', `${form({ model: 'a\r\nb' })}--xyz--`, null],
+    ['empty', `${form({ model: '' })}--xyz--`, null],
+    ['without an end', '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm', null],
+    ['behind the end of the form', `--xyz--\r\n${form({ model: 'm' })}`, null],
+    [
+      'behind an empty part',
+      '--b\r\n\r\n\r\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--',
+      'm',
+    ],
+    ['no field', `${form({ mode: 'm', models: 'm' })}--xyz--`, null],
+  ];
+  for (const [what, body, model] of IN_FORMS) {
+    it(`is read from a form: ${what} (finding B3)`, async () => {
+      echoing(undefined);
+      await chat(body, scene.secret, 'multipart/form-data; boundary=xyz');
+      await told(1);
+      expect(scene.daemon.ended[0]!.model).to.equal(model);
+    });
+  }
+
+  it('is not looked for in a request that was refused (finding B3)', async () => {
+    const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+    echoing(undefined);
+    // Both are admitted, and then there is a use for one of them.
+    const body = '{"model":"m"}';
+    const whole = scene.post({ 'Content-Type': 'application/json' }, body, capped.token);
+    const clients = [await scene.client(whole.slice(0, -1)), await scene.client(whole.slice(0, -1))];
+    await scene.inFlight(2);
+    for (const client of clients) client.send(body.slice(-1));
+    await told(2);
+    expect(scene.daemon.ended.map(({ status, model }) => [status, model])).to.have.deep.members([
+      [200, 'm'],
+      [429, null],
+    ]);
+  });
+
+  it('takes no time worth mentioning in forms that are made for it, with a token of one use (finding B3)', async () => {
+    const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+    const line = '\r\ncontent-disposition:;name="model"';
+    const body = `--b${line.repeat(Math.floor(60_000 / line.length))}`;
+    const begun = process.cpuUsage();
+    await Promise.all(
+      Array.from({ length: 40 }, () =>
+        scene.send(scene.post({ 'Content-Type': 'multipart/form-data' }, body, capped.token)),
+      ),
+    );
+    await told(40);
+    const { user, system } = process.cpuUsage(begun);
+    // Both ends of 40 requests run in this process; one search for the model alone took 200 ms.
+    expect((user + system) / 1000).to.be.below(1_500);
+  });
+});

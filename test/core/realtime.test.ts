@@ -1,0 +1,161 @@
+/** What is kept of realtime connections: their model, and the tokens of their responses. */
+import { once } from 'node:events';
+import { randomInt } from 'node:crypto';
+import { expect } from 'chai';
+import { RealtimeReader } from '../../daemon/core/content/realtime.js';
+import type { ModelUsage } from '../../daemon/core/events.js';
+import { UPSTREAM_KEY } from '../support/daemon.js';
+import { heard, Realtime } from '../support/realtime.js';
+import { Scene } from '../support/scene.js';
+
+const done = (usage: object | null, more: object = {}) =>
+  JSON.stringify({
+    type: 'response.done',
+    event_id: 'event_1',
+    response: { object: 'realtime.response', id: 'resp_1', output: [], ...more, usage, metadata: null },
+  });
+const delta = (length: number) =>
+  JSON.stringify({ type: 'response.output_audio.delta', response_id: 'r', delta: 'A'.repeat(length) });
+const USAGE = { total_tokens: 253, input_tokens: 132, output_tokens: 121, input_token_details: { text_tokens: 119 } };
+const counts = (promptTokens: number, completionTokens: number, totalTokens: number): ModelUsage => ({
+  promptTokens,
+  completionTokens,
+  totalTokens,
+});
+
+describe('what is kept of a realtime connection', () => {
+  let scene: Scene;
+  let realtime: Realtime;
+
+  beforeEach(async () => {
+    scene = await Scene.open();
+    realtime = new Realtime(scene.provider);
+  });
+  afterEach(async () => {
+    realtime.end();
+    await scene.end();
+    realtime.close();
+    await scene.close();
+  });
+
+  const begin = (target: string, perMessageDeflate = false) =>
+    realtime.begin(scene.daemon.url, scene.secret, { target, options: { perMessageDeflate } });
+  const talk = async (target: string, messages: readonly (string | Buffer)[], perMessageDeflate = false) => {
+    const { client, socket } = await begin(target, perMessageDeflate);
+    const arrived: Promise<string>[] = [];
+    for (const message of messages) {
+      const arriving = heard(client);
+      socket.send(message);
+      arrived.push(Promise.resolve(await arriving));
+    }
+    expect(await Promise.all(arrived)).to.deep.equal(messages.map(String));
+    client.close();
+    return scene.onlyEnd();
+  };
+
+  it('is its model, the tokens of its responses, and a line of usage (finding D5)', async () => {
+    const ended = await talk('/v1/realtime?model=gpt-realtime&x=1', [
+      '{"type":"session.created","session":{"model":"gpt-other"}}',
+      delta(20_000),
+      done(USAGE),
+      delta(10),
+      done({ total_tokens: 3, input_tokens: 1, output_tokens: 2 }),
+      done(null),
+    ]);
+    expect(ended).to.deep.include({ model: 'gpt-realtime', usage: counts(133, 123, 256), outcome: 'ok' });
+    const body: unknown = (await scene.daemon.manage('GET', '/manage/usage?by=model')).body;
+    expect(body).to.have.lengthOf(1);
+    expect((body as object[])[0]).to.include({
+      model: 'gpt-realtime',
+      requests: 1,
+      prompt_tokens: 133,
+      completion_tokens: 123,
+    });
+  });
+
+  it('is its model alone where the connection is compressed (finding D5)', async () => {
+    const ended = await talk('/v1/realtime?model=gpt-realtime', [done(USAGE, { output: ['x'.repeat(5_000)] })], true);
+    expect(ended).to.deep.include({ model: 'gpt-realtime', usage: null });
+  });
+
+  it('is nothing where nothing is said (finding D5)', async () => {
+    expect(await talk('/v1/realtime', [delta(1)])).to.deep.include({ model: null, usage: null });
+  });
+
+  it('is counted as cut when its token is revoked (finding D5)', async () => {
+    const { client } = await begin('/v1/realtime?model=gpt-realtime');
+    const closed = once(client, 'close');
+    await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    await closed;
+    expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', model: 'gpt-realtime' });
+    const body: unknown = (await scene.daemon.manage('GET', '/manage/usage?by=model')).body;
+    expect((body as object[])[0]).to.include({ model: 'gpt-realtime', requests: 1, refused: 0, cut: 1 });
+  });
+
+  it('holds no key that stands in place of the model (finding C5) (finding D5)', async () => {
+    const ended = await talk(`/v1/realtime?model=${encodeURIComponent(`a/${UPSTREAM_KEY}`)}`, []);
+    expect(ended.model).to.equal('a/********');
+  });
+});
+
+describe('a reader of realtime frames', () => {
+  const frame = (payload: string | Buffer, { opcode = 1, isFinal = true, rsv = 0, masked = 0 } = {}) => {
+    const body = Buffer.from(payload);
+    const first = (isFinal ? 0x80 : 0) | rsv | opcode;
+    const { length } = body;
+    if (length < 126) return Buffer.concat([Buffer.from([first, masked | length]), body]);
+    if (length < 65_536) return Buffer.concat([Buffer.from([first, masked | 126, length >> 8, length & 255]), body]);
+    const size = Buffer.alloc(8);
+    size.writeBigUInt64BE(BigInt(length));
+    return Buffer.concat([Buffer.from([first, 127]), size, body]);
+  };
+  const usageOf = (bytes: Buffer, pieceSize: () => number) => {
+    const reader = new RealtimeReader('/v1/realtime');
+    for (let at = 0; at < bytes.length;) {
+      const size = pieceSize();
+      reader.piece(bytes.subarray(at, at + size));
+      at += size;
+    }
+    return reader.facts({ isServed: true, requestType: () => undefined, upstreamKey: null }).usage;
+  };
+
+  const whole = done(USAGE);
+  const FRAMES: Record<string, [bytes: Buffer[], usage: ModelUsage | null]> = {
+    'one message': [[frame(whole)], counts(132, 121, 253)],
+    'a message of more than 64 KiB': [[frame(done(USAGE, { output: ['y'.repeat(200_000)] }))], counts(132, 121, 253)],
+    'fragments, with a ping in between': [
+      [
+        frame(whole.slice(0, 5), { isFinal: false }),
+        frame('ping "response.done"', { opcode: 9 }),
+        frame('', { opcode: 0, isFinal: false }),
+        frame(whole.slice(5, 60), { opcode: 0, isFinal: false }),
+        frame(whole.slice(60), { opcode: 0 }),
+        frame(whole),
+      ],
+      counts(264, 242, 506),
+    ],
+    'empty messages and large ones': [
+      [frame(''), frame(delta(70_000)), frame(delta(300)), frame(''), frame(whole), frame('', { opcode: 8 })],
+      counts(132, 121, 253),
+    ],
+    'a word in a text': [[frame(JSON.stringify({ type: 'x', delta: `"response.done" ${whole}` }))], null],
+    bytes: [[frame(whole, { opcode: 2 })], null],
+    'compressed messages': [[frame(whole, { rsv: 0x40 })], null],
+    'frames that are masked, as only a client does': [[frame(whole, { masked: 0x80 }), frame(whole)], null],
+    'no frames': [[Buffer.from('HTTP/1.1 200 OK\r\n\r\n')], null],
+    'a response without usage': [[frame(done(null))], null],
+    'numbers that are none': [[frame(done({ total_tokens: -1, input_tokens: '1', output_tokens: 1e12 }))], null],
+  };
+  for (const [what, [frames, usage]] of Object.entries(FRAMES)) {
+    it(`reads ${what}, wherever its pieces end (finding D5)`, () => {
+      const bytes = Buffer.concat(frames);
+      for (const size of [bytes.length, 1, 2, 3, 1_000]) {
+        expect(
+          usageOf(bytes, () => size),
+          `pieces of ${size}`,
+        ).to.deep.equal(usage);
+      }
+      for (let n = 0; n < 20; n++) expect(usageOf(bytes, () => randomInt(1, 300))).to.deep.equal(usage);
+    });
+  }
+});

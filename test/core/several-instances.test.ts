@@ -1,0 +1,228 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import { canary } from '../support/canaries.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+import type { TestAnswer, TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { Follower } from '../support/follower.js';
+import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { Several } from '../support/several.js';
+
+const NAMES: Record<ServerKind, string> = { postgres: 'PostgreSQL', mysql: 'MariaDB' };
+
+for (const kind of ['postgres', 'mysql'] as const) {
+  describe(`several instances on ${NAMES[kind]}${WITHOUT[kind]}`, function () {
+    this.timeout(60_000);
+    let server: DatabaseServer;
+
+    before(async function () {
+      if (WITHOUT[kind]) this.skip();
+      server = await DatabaseServer.start(kind);
+    });
+    after(() => server.remove());
+
+    describe('connected by the database alone', () => {
+      behave(() => Several.start(server, { count: 3 }));
+    });
+
+    describe(`connected by Redis as well${WITHOUT_REDIS}`, () => {
+      let redis: TestRedis;
+      before(async function () {
+        if (WITHOUT_REDIS) this.skip();
+        redis = await TestRedis.start();
+      });
+      after(() => redis.stop());
+      behave(() => Several.start(server, { count: 3, env: { REDIS_ADDR: redis.address } }));
+    });
+
+    it('F18 that start at once on an empty database migrate it once', async () => {
+      const several = await Several.start(server, { count: 4 });
+      for (const daemon of several.daemons) expect((await daemon.manage('GET', '/ready')).status).to.equal(200);
+      const body = (await several.at(0).manage('GET', '/manage/migrations')).body as unknown;
+      expect((body as { pending: unknown[] }).pending).to.deep.equal([]);
+      await several.stop();
+    });
+
+    it('with caches of their own: what one purges, or gives another upstream key, is gone from all', async () => {
+      const several = await Several.start(server, { env: { HTTP_CACHE_ENABLED: 'true' } });
+      const [one, other] = [several.at(0), several.at(1)];
+      const project = await one.createProject();
+      const { token } = await one.createToken(project.id);
+      const cacheOf = async (daemon: TestDaemon) => (await daemon.call(token)).headers.get('x-proxy-cache');
+      const entriesOf = async (daemon: TestDaemon) =>
+        ((await daemon.manage('GET', '/manage/cache')).body as { entries: number }).entries;
+      const purges: [string, () => Promise<unknown>][] = [
+        ['all', () => one.manage('POST', '/manage/cache/purge', { all: true })],
+        ['the project', () => one.manage('POST', '/manage/cache/purge', { project_id: project.id })],
+        ['another key', () => one.manage('PATCH', `/manage/projects/${project.id}`, { api_key: canary('upstream') })],
+        [
+          'another key, while it is not active',
+          async () => {
+            const path = `/manage/projects/${project.id}`;
+            await one.manage('PATCH', path, { api_key: canary('upstream'), is_active: false });
+            await eventually('it is gone at once', async () => (await entriesOf(other)) === 0);
+            await one.manage('PATCH', path, { is_active: true });
+          },
+        ],
+        ['a resource', () => one.manage('POST', '/manage/cache/purge', { method: 'GET', url: '/v1/models' })],
+      ];
+      for (const [what, purge] of purges) {
+        await eventually('it is in the cache', async () => (await cacheOf(other)) === 'hit');
+        expect(await entriesOf(other)).to.be.greaterThan(0);
+        await purge();
+        await eventually(`${what} is gone`, async () => (await entriesOf(other)) === 0);
+      }
+      await several.stop();
+    });
+  });
+}
+
+function behave(start: () => Promise<Several>): void {
+  let several: Several;
+  let one: TestDaemon;
+  let other: TestDaemon;
+  let project: WireProject;
+  let token: WireTokenCreated;
+
+  before(async () => {
+    several = await start();
+    one = several.at(0);
+    other = several.at(1);
+  });
+  after(() => several.stop());
+  beforeEach(async () => {
+    several.provider.answer = undefined;
+    several.provider.received.length = 0;
+    project = await one.createProject();
+    token = await one.createToken(project.id);
+  });
+
+  const statusAt = async (daemon: TestDaemon, secret = token.token) => (await daemon.call(secret)).status;
+
+  it('serve a token as soon as one of them has issued it', async () => {
+    for (const daemon of several.daemons) expect(await statusAt(daemon)).to.equal(200);
+  });
+
+  it('refuse what one of them revoked, and serve it again once it is reactivated', async () => {
+    for (const daemon of several.daemons) expect(await statusAt(daemon)).to.equal(200);
+    for (const isActive of [false, true, false]) {
+      expect((await one.manage('PATCH', `/manage/tokens/${token.id}`, { is_active: isActive })).status).to.equal(200);
+      expect(await statusAt(one)).to.equal(isActive ? 200 : 401);
+      await eventually('the others know', async () => (await statusAt(other)) === (isActive ? 200 : 401), 2_000);
+    }
+  });
+
+  it('refuse all tokens of a project that one of them revoked together', async () => {
+    expect(await statusAt(other)).to.equal(200);
+    expect((await one.manage('POST', `/manage/projects/${project.id}/tokens/revoke`)).status).to.equal(200);
+    await eventually('the other knows', async () => (await statusAt(other)) === 401, 2_000);
+  });
+
+  it('F15 refuse a project that one of them deactivated, and serve it again, no token rewritten', async () => {
+    expect(await statusAt(other)).to.equal(200);
+    for (const [isActive, status] of [
+      [false, 403],
+      [true, 200],
+    ] as const) {
+      await one.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive });
+      await eventually('the other knows', async () => (await statusAt(other)) === status, 2_000);
+    }
+    expect((await other.token(token.id)).is_active).to.equal(true);
+  });
+
+  it('end what is in flight with another when its token is revoked, by the change’s kind alone', async () => {
+    several.provider.answer = (_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' });
+      res.write('data: 1\n\n');
+    };
+    const response = await other.call(token.token);
+    expect(response.status).to.equal(200);
+    const read = response.text().then(
+      () => 'whole',
+      () => 'cut',
+    );
+    await one.manage('DELETE', `/manage/tokens/${token.id}`);
+    await one.manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true });
+    expect(await read).to.equal('cut');
+    await eventually('it is recorded', () => other.ended.some(({ outcome }) => outcome === 'revoked'));
+  });
+
+  it('take another upstream key from the next request on', async () => {
+    const upstreamKey = canary('upstream');
+    expect(await statusAt(other)).to.equal(200);
+    await one.manage('PATCH', `/manage/projects/${project.id}`, { api_key: upstreamKey });
+    await eventually('the other sends it', async () => {
+      several.provider.received.length = 0;
+      await statusAt(other);
+      return several.provider.received[0]?.headers.authorization === `Bearer ${upstreamKey}`;
+    });
+  });
+
+  it('admit every request up to a cap, whichever of them it comes to, and none beyond', async () => {
+    const capped = await one.createToken(project.id, { max_requests: 20 });
+    for (let n = 0; n < 20; n++) expect(await statusAt(several.at(n % 3), capped.token), `request ${n}`).to.equal(200);
+    for (const daemon of several.daemons) expect(await statusAt(daemon, capped.token)).to.equal(429);
+    await eventually('all are counted', async () => (await one.token(capped.id)).request_count === 20);
+  });
+
+  it('F02 admit exactly as many as a cap allows of many at once', async () => {
+    const capped = await one.createToken(project.id, { max_requests: 100 });
+    const statuses = await Promise.all(
+      Array.from({ length: 500 }, (_, n) => statusAt(several.at(n % 3), capped.token)),
+    );
+    expect(statuses.filter((status) => status === 200)).to.have.lengthOf(100);
+    expect(statuses.filter((status) => status === 429)).to.have.lengthOf(400);
+    expect(several.provider.received).to.have.lengthOf(100);
+  });
+
+  it('give back what nobody draws', async () => {
+    const capped = await one.createToken(project.id, { max_requests: 1_000 });
+    for (const daemon of several.daemons) expect(await statusAt(daemon, capped.token)).to.equal(200);
+    const unspent = () => several.daemons.some(({ daemon }) => daemon.admission.size.leasedUnits > 0);
+    expect(unspent()).to.equal(true);
+    await eventually('nobody holds any', () => !unspent());
+  });
+
+  it('go on beyond the first page of every list, whichever of them is asked for the next (finding A1)', async () => {
+    for (let n = 0; n < 3; n++) {
+      await one.createToken(project.id, { name: `page ${n}`, max_requests: 5 });
+      await one.createProject();
+    }
+    const fields = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name'];
+    const orders = fields.flatMap((field) => [field, `-${field}`]);
+    const lists = [
+      ...orders.map((order) => `/manage/tokens?project_id=${project.id}&sort=${order}&limit=1`),
+      '/manage/projects?limit=1',
+      `/manage/audit?project_id=${project.id}&limit=1`,
+    ];
+    for (const list of lists) {
+      const whole = (await one.manage('GET', list.replace('limit=1', 'limit=1000'))).body as { id: string }[];
+      const walked: string[] = [];
+      let next: string | undefined = list;
+      while (next !== undefined && walked.length <= whole.length) {
+        const page: TestAnswer = await several.at(walked.length % 3).manage('GET', next);
+        expect(page.status, `${next}: ${JSON.stringify(page.body)}`).to.equal(200);
+        walked.push(...(page.body as { id: string }[]).map(({ id }) => id));
+        next = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1];
+      }
+      expect(walked.length, list).to.be.greaterThan(3);
+      expect(walked, list).to.deep.equal(whole.map(({ id }) => id));
+    }
+  });
+
+  it('tell followers of the audit log of each other’s records, and copy them to their own files', async () => {
+    const follower = new Follower<WireAuditRecord>(other.managementUrl, (client, options) =>
+      client.auditStream({}, options),
+    );
+    await one.manage('DELETE', `/manage/tokens/${token.id}`);
+    await eventually('the follower hears of it', () =>
+      follower.items.some(({ action, token_id: id }) => action === 'token.revoke' && id === token.id),
+    );
+    await eventually('it is in the other’s file', () =>
+      readFileSync(join(other.dir, 'audit.log'), 'utf8').includes(token.id),
+    );
+    await follower.leave();
+  });
+}

@@ -1,0 +1,239 @@
+import { expect } from 'chai';
+import type { WireProject, WireToken, WireTokensRevoked } from '../../daemon/api/contract.js';
+import { stateOf, type Token } from '../../daemon/core/token.js';
+import { startDaemon, type TestDaemon } from '../support/daemon.js';
+import { bodyOf, problemOf, write } from '../support/management.js';
+import { type Provider, startProvider } from '../support/provider.js';
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const HOUR_MS = 3_600_000;
+
+describe('a token', () => {
+  let provider: Provider;
+  let daemon: TestDaemon;
+  let project: WireProject;
+
+  beforeEach(async () => {
+    provider = await startProvider();
+    daemon = await startDaemon({ upstream: provider.url });
+    project = await daemon.createProject();
+  });
+  afterEach(async () => {
+    await daemon.stop();
+    await provider.stop();
+  });
+
+  const setActive = (id: string, isActive: boolean) =>
+    bodyOf<WireToken>(daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: isActive }));
+  const setProjectActive = (isActive: boolean) =>
+    bodyOf(daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive }));
+  const revokeAll = (projectId: string) =>
+    bodyOf<WireTokensRevoked>(daemon.manage('POST', `/manage/projects/${projectId}/tokens/revoke`));
+  const statusOf = async (secret: string) => (await daemon.call(secret)).status;
+
+  describe('the state', () => {
+    it('is the first that holds of revoked, expired, project_inactive, rate_limited, active', async () => {
+      const { id, token } = await daemon.createToken(project.id, { max_requests: 1, duration_hours: 1 });
+      const states = [(await daemon.token(id)).state];
+      const change = async (action: () => unknown) => {
+        await action();
+        states.push((await daemon.token(id)).state);
+      };
+      await change(() => daemon.call(token));
+      await change(() => setProjectActive(false));
+      await change(() => {
+        daemon.clock.advance(HOUR_MS);
+      });
+      await change(() => setActive(id, false));
+      expect(states).to.deep.equal(['active', 'rate_limited', 'project_inactive', 'expired', 'revoked']);
+    });
+
+    it('F09 is expired from the very moment of expires_at', async () => {
+      const { id, token } = await daemon.createToken(project.id, { duration_minutes: 1 });
+      daemon.clock.advance(60_000);
+      expect([(await daemon.token(id)).state, await statusOf(token)]).to.deep.equal(['expired', 401]);
+
+      const record: Token = { ...NEW_TOKEN, expiresAtMs: 1_000 };
+      expect([stateOf(record, true, 999), stateOf(record, true, 1_000)]).to.deep.equal(['active', 'expired']);
+    });
+
+    it('is rate_limited as soon as no further use would be admitted', async () => {
+      const { id, token } = await daemon.createToken(project.id, { max_requests: 2 });
+      expect([await statusOf(token), (await daemon.token(id)).state]).to.deep.equal([200, 'active']);
+      expect([await statusOf(token), (await daemon.token(id)).state]).to.deep.equal([200, 'rate_limited']);
+      expect(await statusOf(token)).to.equal(429);
+      expect((await daemon.token(id)).request_count).to.equal(2);
+    });
+  });
+
+  describe('uses', () => {
+    it('are counted at once, with the time of the last', async () => {
+      const { id, token } = await daemon.createToken(project.id);
+      const before = daemon.clock.now();
+      await daemon.call(token);
+      daemon.clock.advance(5_000);
+      await daemon.call(token);
+      const { request_count, last_used_at } = await daemon.token(id);
+      expect(request_count).to.equal(2);
+      expect(Date.parse(last_used_at!)).to.be.within(before + 5_000, daemon.clock.now());
+    });
+
+    it('survive a revocation, a reactivation and a restart', async () => {
+      const { id, token } = await daemon.createToken(project.id, { max_requests: 10 });
+      await daemon.call(token);
+      const { request_count, last_used_at } = await setActive(id, false);
+      expect(request_count).to.equal(1);
+      expect(last_used_at).not.to.equal(null);
+      expect(await setActive(id, true)).to.include({ request_count: 1, last_used_at });
+      await daemon.stop();
+      daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
+      expect(await daemon.token(id)).to.include({ request_count: 1, last_used_at, state: 'active' });
+    });
+  });
+
+  describe('revocation', () => {
+    for (const [how, revoke] of [
+      ['DELETE', (id: string) => bodyOf(daemon.manage('DELETE', `/manage/tokens/${id}`))],
+      ['PATCH', (id: string) => setActive(id, false)],
+    ] as const) {
+      it(`by ${how} ends the token from the next request on, and can be repeated`, async () => {
+        const { id, token } = await daemon.createToken(project.id);
+        expect(await statusOf(token)).to.equal(200);
+        const answer = await revoke(id);
+        expect(await statusOf(token)).to.equal(401);
+        expect(await revoke(id)).to.deep.equal(answer);
+        expect(await daemon.token(id)).to.include({ is_active: false, state: 'revoked' });
+      });
+    }
+
+    it('by DELETE says that the token was revoked; by PATCH it answers with the token', async () => {
+      const { id } = await daemon.createToken(project.id);
+      expect(await bodyOf(daemon.manage('DELETE', `/manage/tokens/${id}`))).to.deep.equal({ message: 'token revoked' });
+      expect(await setActive(id, false)).to.deep.equal(await daemon.token(id));
+    });
+
+    for (const body of [
+      {},
+      { is_active: 'false' },
+      { is_active: null },
+      { is_active: 0 },
+      { is_active: false, name: 'x' },
+    ]) {
+      it(`S06 by PATCH with ${JSON.stringify(body)} is 400 and changes nothing`, async () => {
+        const { id } = await daemon.createToken(project.id);
+        problemOf(await daemon.manage('PATCH', `/manage/tokens/${id}`, body), 400, 'invalid_request');
+        expect((await daemon.token(id)).is_active).to.equal(true);
+      });
+    }
+
+    for (const id of [UNKNOWN_ID, 'nonsense']) {
+      it(`S08 is 404 for the token ${id}, as is its detail`, async () => {
+        const path = `/manage/tokens/${id}`;
+        const answers = [
+          await daemon.manage('GET', path),
+          await daemon.manage('DELETE', path),
+          await daemon.manage('PATCH', path, { is_active: false }),
+        ];
+        for (const answer of answers) expect(problemOf(answer, 404, 'not_found')).to.equal('token not found');
+      });
+    }
+  });
+
+  describe('reactivation', () => {
+    it('lets a revoked token pass again from the next request on', async () => {
+      const { id, token } = await daemon.createToken(project.id);
+      await setActive(id, false);
+      expect(await statusOf(token)).to.equal(401);
+      expect(await setActive(id, true)).to.include({ is_active: true, state: 'active' });
+      expect(await statusOf(token)).to.equal(200);
+    });
+
+    it('succeeds in every state and changes is_active only', async () => {
+      const reached: Record<string, (id: string, secret: string) => unknown> = {
+        active: () => undefined,
+        rate_limited: (_id, secret) => daemon.call(secret),
+        project_inactive: () => setProjectActive(false),
+        expired: () => {
+          daemon.clock.advance(2 * HOUR_MS);
+        },
+      };
+      for (const [state, reach] of Object.entries(reached)) {
+        const { id, token } = await daemon.createToken(project.id, { max_requests: 1, duration_hours: 1 });
+        await reach(id, token);
+        const before = await daemon.token(id);
+        expect(before.state).to.equal(state);
+        await setActive(id, false);
+        expect(await setActive(id, true)).to.deep.equal(before);
+        expect(await setActive(id, true)).to.deep.equal(before);
+        await setProjectActive(true);
+      }
+    });
+  });
+
+  describe('bulk revocation', () => {
+    it('revokes every token of the project and no other, and counts those that changed', async () => {
+      const mine = [await daemon.createToken(project.id), await daemon.createToken(project.id)];
+      const revoked = await daemon.createToken(project.id);
+      await setActive(revoked.id, false);
+      const other = await daemon.createToken((await daemon.createProject()).id);
+
+      expect(await revokeAll(project.id)).to.deep.equal({ message: '2 tokens revoked', revoked_count: 2 });
+      for (const { token } of mine) expect(await statusOf(token)).to.equal(401);
+      expect(await statusOf(other.token)).to.equal(200);
+    });
+
+    it('F13 a second time counts none', async () => {
+      await daemon.createToken(project.id);
+      expect((await revokeAll(project.id)).revoked_count).to.equal(1);
+      expect((await revokeAll(project.id)).revoked_count).to.equal(0);
+    });
+
+    it('covers expired tokens too, and those of an inactive project', async () => {
+      await daemon.createToken(project.id, { duration_minutes: 1 });
+      daemon.clock.advance(60_000);
+      await setProjectActive(false);
+      expect((await revokeAll(project.id)).revoked_count).to.equal(1);
+    });
+
+    for (const id of [UNKNOWN_ID, 'nonsense']) {
+      it(`is 404 for the project ${id}`, async () => {
+        const answer = await daemon.manage('POST', `/manage/projects/${id}/tokens/revoke`);
+        expect(problemOf(answer, 404, 'not_found')).to.equal('project not found');
+      });
+    }
+
+    it('F11 beside creations leaves each token either counted or usable, never both', async () => {
+      const creations = Array.from({ length: 50 }, () => daemon.createToken(project.id));
+      const { revoked_count } = await revokeAll(project.id);
+      const created = await Promise.all(creations);
+      const states = await Promise.all(created.map(async ({ id }) => (await daemon.token(id)).state));
+      expect(states.filter((state) => state === 'revoked')).to.have.length(revoked_count);
+    });
+  });
+
+  it('F17 that comes into the database by another way passes within 5 s of being refused as unknown', async () => {
+    const { id, token } = await daemon.createToken(project.id);
+    const [row] = await daemon.daemon.stores.database.select<{ digest: string }>('SELECT digest FROM tokens');
+    await daemon.stop();
+    daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
+    await write(daemon, "UPDATE tokens SET digest = 'elsewhere' WHERE id = $id", { id });
+    expect(await statusOf(token)).to.equal(401);
+    await write(daemon, 'UPDATE tokens SET digest = $digest WHERE id = $id', { id, digest: row!.digest });
+    daemon.clock.advance(5_000);
+    expect(await statusOf(token)).to.equal(200);
+  });
+});
+
+const NEW_TOKEN: Token = {
+  id: 'id',
+  projectId: 'project',
+  name: null,
+  isActive: true,
+  expiresAtMs: 0,
+  maxRequests: 0,
+  requestCount: 0,
+  cacheHitCount: 0,
+  createdAtMs: 0,
+  lastUsedAtMs: null,
+  obfuscated: 'sk-wt-AbCd…WxYz',
+};

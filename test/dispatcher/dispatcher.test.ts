@@ -1,0 +1,227 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { canary } from '../support/canaries.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { type DispatcherProcess, launchDispatcher } from '../support/dispatcher-process.js';
+import { DEAD, idsOf, publish, STREAM } from '../support/events.js';
+import { eventually } from '../support/eventually.js';
+import { Receiver } from '../support/receiver.js';
+import { freePort } from '../support/ports.js';
+import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+
+const GROUP = 'llmp-dispatchers';
+const SOMEWHERE = { REDIS_ADDR: '127.0.0.1:1' };
+
+describe('llmp dispatcher does not start', function () {
+  this.timeout(30_000);
+  for (const [what, env, problem] of [
+    ['without REDIS_ADDR', {}, 'REDIS_ADDR is required'],
+    [
+      'K18 with events in the memory of the daemon',
+      { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'in-memory' },
+      'LLM_PROXY_EVENT_BUS=in-memory',
+    ],
+    ['K18 with events off', { ...SOMEWHERE, LLM_PROXY_EVENT_BUS: 'off' }, 'LLM_PROXY_EVENT_BUS=off'],
+    [
+      'with a webhook that is nowhere',
+      { ...SOMEWHERE, DISPATCHER_SERVICE: 'webhook' },
+      'DISPATCHER_ENDPOINT is required',
+    ],
+    [
+      'with a file where a URL is wanted',
+      { ...SOMEWHERE, DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: 'events.jsonl' },
+      'DISPATCHER_ENDPOINT must be a URL',
+    ],
+    [
+      'with a URL where a file is wanted',
+      { ...SOMEWHERE, DISPATCHER_ENDPOINT: 'https://x.example' },
+      'DISPATCHER_ENDPOINT must be the path',
+    ],
+    [
+      'with a key that cannot be read',
+      { ...SOMEWHERE, DISPATCHER_API_KEY_FILE: '/nowhere/key' },
+      'DISPATCHER_API_KEY_FILE: cannot read',
+    ],
+  ] as const) {
+    it(`${what}: it exits 78 and names the setting`, async () => {
+      for (const options of [[], ['--check']]) {
+        const { exit, printed } = launchDispatcher(env, ...options);
+        expect(await exit).to.equal(78);
+        expect(printed.stderr).to.include(problem);
+      }
+    });
+  }
+
+  it('on an address that is taken: it exits 69', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const { exit } = launchDispatcher({ ...SOMEWHERE, DISPATCHER_LISTEN_ADDR: `127.0.0.1:${port}` });
+    expect(await exit).to.equal(69);
+    server.close();
+  });
+});
+
+describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
+  this.timeout(60_000);
+  let redis: TestRedis;
+  let receiver: Receiver;
+  let running: DispatcherProcess[] = [];
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+  beforeEach(async () => {
+    redis = await TestRedis.start();
+    receiver = await Receiver.start();
+  });
+  afterEach(async () => {
+    await Promise.all(running.map((it) => it.kill()));
+    running = [];
+    await receiver.stop();
+    await redis.stop();
+  });
+
+  function start(env: Record<string, string> = {}, ...options: string[]): DispatcherProcess {
+    const webhook = { DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: receiver.url };
+    const it = launchDispatcher({ REDIS_ADDR: redis.address, ...webhook, ...env }, ...options);
+    running.push(it);
+    return it;
+  }
+  const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0] as number;
+  const arrived = (ids: readonly string[]) => eventually('all has arrived', () => receiver.hasAll(ids), 30_000);
+
+  it('L11 at SIGTERM lets what is on its way arrive, acknowledges it, reads no more, and ends with 0', async () => {
+    let answerNow: () => void = () => undefined;
+    const slow = new Promise<void>((resolve) => (answerNow = resolve));
+    receiver.answer = () => slow.then(() => ({}));
+    await publish(redis.client, idsOf('first', 100));
+    const { child, exit, printed } = start();
+    await eventually('it is on its way', () => receiver.posts.length > 0, 30_000);
+    const sent = receiver.posts.flatMap(({ ids }) => ids);
+    child.kill('SIGTERM');
+    await eventually('it drains', () => printed.stdout.includes('draining'));
+    // A read that was begun before is ended a moment later.
+    await eventually('it reads no more', async () =>
+      (await redis.client.info('clients')).includes('blocked_clients:0'),
+    );
+    await publish(redis.client, ['later']);
+    answerNow();
+    expect(await exit).to.equal(0);
+    expect(receiver.posts).to.have.length(1);
+    expect([...receiver.accepted.keys()]).to.have.members(sent);
+    expect(await pending()).to.equal(0);
+  });
+
+  it('L11 at SIGTERM gives up after SHUTDOWN_GRACE what does not arrive, and leaves it to the next', async () => {
+    receiver.answer = () => new Promise(() => undefined);
+    await publish(redis.client, idsOf('event', 10));
+    const { child, exit } = start({ SHUTDOWN_GRACE: '200ms' });
+    await eventually('it is on its way', () => receiver.posts.length > 0, 30_000);
+    child.kill('SIGTERM');
+    expect(await exit).to.equal(0);
+    expect(await pending()).to.equal(10);
+    receiver.answer = () => ({});
+    start({ DISPATCHER_CLAIM_IDLE: '1h' });
+    await arrived(idsOf('event', 10));
+  });
+
+  it('L11 ends at once at a second signal', async () => {
+    receiver.answer = () => new Promise(() => undefined);
+    await publish(redis.client, ['event']);
+    const { child, exit, printed } = start();
+    await eventually('it is on its way', () => receiver.posts.length > 0, 30_000);
+    child.kill('SIGTERM');
+    await eventually('it drains', () => printed.stdout.includes('draining'));
+    await new Promise((resolve) => setTimeout(resolve, 300)); // One within 200 ms would be the same key pressed once.
+    child.kill('SIGTERM');
+    expect(await exit).to.equal(143);
+  });
+
+  it('serves its probes and metrics', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    start({ DISPATCHER_LISTEN_ADDR: url.slice('http://'.length) });
+    await publish(redis.client, idsOf('event', 3));
+    await arrived(idsOf('event', 3));
+    expect(await (await fetch(`${url}/live`)).json()).to.deep.equal({ status: 'ok' });
+    await eventually('it is ready', async () => (await fetch(`${url}/ready`)).status === 200);
+    const text = await (await fetch(`${url}/metrics`)).text();
+    expect(text).to.match(/^llmp_dispatcher_delivered_total 3$/m);
+    for (const name of ['lag_events', 'retried_total', 'dead_total', 'paused', 'trimmed_total{state="unread"}']) {
+      expect(text).to.include(`\nllmp_dispatcher_${name} `);
+    }
+    expect(text.split('\n').filter((line) => line.startsWith('llmp_')).length).to.be.below(40);
+    expect((await fetch(`${url}/elsewhere`)).status).to.equal(404);
+    expect((await fetch(`${url}/live`, { method: 'POST' })).status).to.equal(405);
+    await redis.kill();
+    await eventually('it is not ready', async () => (await fetch(`${url}/ready`)).status === 503);
+    expect(await (await fetch(`${url}/ready`)).json()).to.deep.include({ missing: ['redis'] });
+  });
+
+  it('reads its settings from a file, and writes to a file that SIGHUP has it open anew', async () => {
+    const dir = temporaryFolder();
+    const [events, envFile] = [join(dir, 'events.jsonl'), join(dir, 'llmp.env')];
+    writeFileSync(
+      envFile,
+      `REDIS_ADDR=${redis.address}\nDISPATCHER_ENDPOINT=${events}\nDISPATCHER_LISTEN_ADDR=127.0.0.1:0\n`,
+    );
+    const it = launchDispatcher({}, '--env-file', envFile);
+    running.push(it);
+    const has = (path: string, id: string) => () =>
+      existsSync(path) && readFileSync(path, 'utf8').includes(`"id":"${id}"`);
+    await publish(redis.client, ['one']);
+    await eventually('it is written', has(events, 'one'), 30_000);
+    renameSync(events, `${events}.1`);
+    it.child.kill('SIGHUP');
+    await eventually('it is opened anew', () => it.printed.stdout.includes('files opened anew'));
+    await publish(redis.client, ['two']);
+    await eventually('the next is in the new file', has(events, 'two'));
+    expect(has(`${events}.1`, 'two')()).to.equal(false);
+  });
+
+  describe('--once', () => {
+    it('dispatches what there is, what others left included, and ends with 0', async () => {
+      const ids = idsOf('event', 250);
+      await publish(redis.client, ids);
+      await redis.client.xgroup('CREATE', STREAM, GROUP, '0');
+      await redis.client.xreadgroup('GROUP', GROUP, 'died', 'COUNT', 20, 'STREAMS', STREAM, '>');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const { exit } = start({ DISPATCHER_CLAIM_IDLE: '20ms' }, '--once');
+      expect(await exit).to.equal(0);
+      expect([...receiver.accepted.keys()]).to.have.members(ids);
+      expect(await pending()).to.equal(0);
+      expect(await start({}, '--once').exit, 'with nothing to do').to.equal(0);
+    });
+
+    it('ends with 69 when the back end takes nothing for SHUTDOWN_GRACE, and with 77 when it refuses the key', async () => {
+      await publish(redis.client, idsOf('event', 3));
+      receiver.answer = () => ({ status: 503 });
+      expect(await start({ SHUTDOWN_GRACE: '300ms' }, '--once').exit).to.equal(69);
+      receiver.answer = () => ({ status: 401 });
+      expect(await start({ DISPATCHER_API_KEY: canary('password') }, '--once').exit).to.equal(77);
+      receiver.answer = () => ({});
+      expect(await start({}, '--once').exit).to.equal(0);
+      expect([...receiver.accepted.keys()]).to.have.members(idsOf('event', 3));
+    });
+  });
+
+  it('--replay-dead puts dead letters back as they were, and ends', async () => {
+    receiver.answer = ({ ids }) => ({ status: ids.some((id) => id.startsWith('bad')) ? 422 : 200 });
+    await publish(redis.client, ['good', 'bad-1', 'bad-2']);
+    expect(await start({}, '--once').exit).to.equal(0);
+    expect(await redis.client.xlen(DEAD)).to.equal(2);
+    const replay = start({}, '--replay-dead');
+    expect(await replay.exit).to.equal(0);
+    expect(replay.printed.stdout).to.include('"count":2');
+    expect(await redis.client.xlen(DEAD)).to.equal(0);
+    receiver.answer = () => ({});
+    expect(await start({}, '--once').exit).to.equal(0);
+    expect(receiver.hasAll(['good', 'bad-1', 'bad-2'])).to.equal(true);
+    expect(receiver.accepted.get('good')).to.equal(1);
+    const entries = (await redis.client.xrange(STREAM, '-', '+')).slice(3);
+    expect(entries.map(([, fields]) => fields.length)).to.deep.equal([2, 2]);
+  });
+});

@@ -1,0 +1,204 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { expect } from 'chai';
+import ts from 'typescript';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+
+/** What each folder may import: folders and files of ours, and packages. Node's own modules are free but where `node` narrows them. */
+const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
+  config: { folders: ['config'], packages: [] },
+  migrations: { folders: ['migrations'], packages: ['sequelize'] },
+  'daemon/core': { folders: ['daemon/core'], packages: [], node: ['node:crypto'] },
+  'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
+  'daemon/store': {
+    folders: ['daemon/store', 'daemon/core', 'config'],
+    packages: ['sequelize', 'sqlite3', 'ioredis', 'lru-cache'], // Sequelize loads pg and mysql2.
+  },
+  'daemon/http': {
+    folders: ['daemon/http', 'daemon/core', 'daemon/api', 'config'],
+    packages: ['express', 'undici', 'http-proxy', 'zod'],
+  },
+  'daemon/process': {
+    folders: ['daemon/process', 'daemon/core', 'daemon/store/sql/failures', 'config', 'migrations'],
+    packages: ['winston'],
+  },
+  'daemon/ops': {
+    folders: ['daemon/ops', 'daemon/core', 'daemon/store', 'daemon/process', 'config', 'migrations'],
+    packages: [],
+  },
+  'daemon/dispatcher': {
+    folders: [
+      'daemon/dispatcher',
+      'daemon/core',
+      'daemon/store',
+      'daemon/process',
+      'daemon/http/server/bounds', // Its listener is bounded as the daemon's are.
+      'daemon/http/server/server',
+      'config',
+    ],
+    packages: ['undici', 'prom-client', 'ioredis', '@opentelemetry'],
+  },
+  'daemon/admin': {
+    folders: [
+      'daemon/admin',
+      'daemon/api',
+      'daemon/core/ports',
+      'daemon/process',
+      'daemon/http/client-address',
+      'daemon/http/small-body',
+      'daemon/http/server/app',
+      'daemon/http/server/bounds', // Its listener is bounded as the daemon's are.
+      'daemon/http/server/server',
+      'config',
+    ],
+    packages: ['express', 'helmet', 'react', 'react-dom'],
+  },
+  'daemon/admin/pages': { folders: ['daemon/admin/pages', 'daemon/api'], packages: ['react'], node: [] },
+  'daemon/admin/routes': { folders: ['daemon/admin', 'daemon/api'], packages: ['express'], node: [] },
+  'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
+  'daemon/demo': {
+    folders: ['daemon/demo', 'daemon/compose', 'daemon/process', 'daemon/core', 'config'],
+    packages: ['ws'],
+  },
+  cli: {
+    folders: ['cli', 'daemon/api', 'config'],
+    packages: ['commander', 'inquirer', 'picocolors', 'string-width', 'undici', 'smol-toml'],
+  },
+  'tui/state': {
+    folders: ['tui/state', 'daemon/api', 'config', 'cli/console/escape', 'cli/console/views', 'cli/commands/issuing'],
+    packages: [],
+    node: ['node:util'],
+  },
+  'tui/keys': {
+    folders: ['tui/keys', 'tui/state', 'cli/console/escape', 'cli/console/failure', 'cli/console/views'],
+    packages: [],
+    node: [],
+  },
+  'tui/effects': {
+    folders: ['tui/effects', 'tui/state', 'daemon/api', 'cli/console/failure'],
+    packages: ['lru-cache'],
+  },
+  'tui/terminal': { folders: ['tui/terminal', 'cli/console/terminal-io'], packages: ['ink', 'react', 'string-width'] },
+  'tui/parts': {
+    folders: ['tui/parts', 'tui/state', 'cli/console/escape', 'cli/console/views'],
+    packages: ['string-width'],
+    node: [],
+  },
+  'tui/chrome': { folders: ['tui/chrome', 'tui/parts', 'tui/keys', 'tui/state'], packages: [], node: [] },
+  'tui/layers': {
+    folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'cli/console/views'],
+    packages: [],
+    node: [],
+  },
+  'tui/screens': {
+    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'cli/console/views'],
+    packages: [],
+    node: [],
+  },
+};
+
+/** What a CLI command may load when it runs, never at its start. */
+const LOADED_WHEN_RUN =
+  /^(?:daemon\/(?:main|dispatcher\/main|admin\/main|ops\/[\w-]+|demo\/demo)|tui\/(?:start|once|terminal\/[\w-]+))\.js$/;
+
+interface Import {
+  file: string;
+  specifier: string;
+  /** The path from the root, for a file of ours. */
+  target: string | null;
+  isDynamic: boolean;
+  /** Nothing of it is there when the program runs. */
+  isOfTypes: boolean;
+}
+
+function sources(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.tsx?$/.test(file))
+    .map((file) => join(folder, file));
+}
+
+const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+function importsOf(file: string): Import[] {
+  const text = textOf(file);
+  return ts.preProcessFile(text).importedFiles.map(({ fileName: specifier }) => ({
+    file,
+    specifier,
+    target: specifier.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(file), specifier)) : null,
+    isOfTypes: new RegExp(`import type [^;]*'${specifier.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}'`).test(text),
+    isDynamic: new RegExp(`import\\(\\s*'${specifier.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}'`).test(text),
+  }));
+}
+
+const isIn = (path: string, folder: string) => path.startsWith(`${folder}/`);
+const isTarget = (target: string, may: string) => target === `${may}.js` || isIn(target, may);
+const isOfPackage = (specifier: string, may: string) => specifier === may || specifier.startsWith(`${may}/`);
+
+describe('the shape of the code', () => {
+  for (const [folder, allowed] of Object.entries(MAY_IMPORT)) {
+    it(`${folder} imports only what it may`, () => {
+      const files = sources(folder);
+      expect(files).not.to.be.empty;
+      const forbidden = files.flatMap(importsOf).filter(({ file, specifier, target, isDynamic, isOfTypes }) => {
+        if (target !== null) {
+          if (folder === 'cli' && isIn(target, 'tui') && isOfTypes) return false;
+          // The manual is made when the program is built.
+          if (isIn(file, 'cli/manual') && isIn(target, 'tui/keys')) return false;
+          if (folder === 'cli' && LOADED_WHEN_RUN.test(target)) return !isDynamic;
+          return !allowed.folders.some((may) => isTarget(target, may));
+        }
+        if (specifier.startsWith('node:')) return allowed.node !== undefined && !allowed.node.includes(specifier);
+        return !allowed.packages.some((may) => isOfPackage(specifier, may));
+      });
+      expect(forbidden.map(({ file, specifier }) => `${file} imports ${specifier}`)).to.be.empty;
+    });
+
+    it(`${folder} uses all that it may import`, () => {
+      const imports = sources(folder).flatMap(importsOf);
+      const unused = [
+        // A folder may import itself, even if it has no reason to.
+        ...allowed.folders.filter(
+          (may) => may !== folder && !imports.some(({ target }) => isTarget(target ?? '', may)),
+        ),
+        ...allowed.packages.filter((may) => !imports.some(({ specifier }) => isOfPackage(specifier, may))),
+        ...(allowed.node ?? []).filter((may) => !imports.some(({ specifier }) => specifier === may)),
+      ];
+      expect(unused).to.be.empty;
+    });
+  }
+
+  it('only the composition knows both the stores and HTTP', () => {
+    const together = sources('daemon').filter((file) => {
+      const targets = importsOf(file).map(({ target }) => target ?? '');
+      return targets.some((it) => isIn(it, 'daemon/store')) && targets.some((it) => isIn(it, 'daemon/http'));
+    });
+    expect(together).to.deep.equal(['daemon/compose.ts']);
+  });
+
+  it('time comes from the clock that was handed in', () => {
+    const readsTheTime = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bset(?:Timeout|Interval)\(/;
+    const offenders = ['daemon/core', 'daemon/store', 'daemon/http'].flatMap(sources);
+    expect(offenders.filter((file) => readsTheTime.test(textOf(file)))).to.be.empty;
+  });
+
+  it('only main files read the environment and end the process', () => {
+    const files = ['config', 'daemon', 'migrations', 'cli'].flatMap(sources);
+    const touching = files.filter((file) => /\bprocess\.(?:env|exit|exitCode)\b/.test(textOf(file)));
+    // The terminal ends the process that a main file hands to it.
+    const others = touching.filter((file) => !file.endsWith('/main.ts') && file !== 'cli/console/terminal-io.ts');
+    expect(others).to.be.empty;
+  });
+
+  it('snake_case stands in wire shapes and SQL only', () => {
+    const identifier = /(?<![\w'"`$.-])[a-z]+_[a-z_]+(?=\s*[:=(])/;
+    const offenders = sources('daemon/core').filter((file) =>
+      textOf(file)
+        .split('\n')
+        .some((line) => identifier.test(line.replace(/\/\/.*|^\s*\*.*/, ''))),
+    );
+    // The layout of an audit record's details is a wire shape that is stored as it is; a streamed message is in the provider's.
+    const wireShapes = ['daemon/core/registry.ts', 'daemon/core/content/message.ts'];
+    expect(offenders.filter((file) => !wireShapes.includes(file))).to.be.empty;
+  });
+});

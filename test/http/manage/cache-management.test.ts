@@ -1,0 +1,473 @@
+import { expect } from 'chai';
+import type { WireCache, WireCachePurged, WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
+import { canary } from '../../support/canaries.js';
+import type { TestAnswer } from '../../support/daemon.js';
+import { auditOf, bodyOf, changesOf, lastAuditOf, problemOf, write } from '../../support/management.js';
+import { eventually } from '../../support/eventually.js';
+import { head } from '../../support/raw.js';
+import { freePort } from '../../support/ports.js';
+import { TestRedis, WITHOUT_REDIS } from '../../support/redis.js';
+import { Scene } from '../../support/scene.js';
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const MODELS = { method: 'GET', url: '/v1/models' };
+const CACHE_ON = { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_DEFAULT_TTL_PATHS: '*' };
+
+describe('the management of the cache', () => {
+  let scene: Scene;
+
+  const withDaemon = (env: () => Record<string, string> | Promise<Record<string, string>>) => {
+    before(async () => {
+      scene = await Scene.open(await env());
+    });
+    beforeEach(() => scene.begin());
+    afterEach(() => scene.end());
+    after(() => scene.close());
+  };
+
+  const purge = (body: object, headers?: Record<string, string>): Promise<TestAnswer> =>
+    scene.daemon.manage('POST', '/manage/cache/purge', body, headers);
+  const refused = async (body: object): Promise<string> => problemOf(await purge(body), 400, 'invalid_request');
+  const shown = () => bodyOf<WireCache>(scene.daemon.manage('GET', '/manage/cache'));
+
+  /** The answer to a purge, and what it adds to the audit log. */
+  const added = async (...asked: Parameters<typeof purge>) => {
+    const before = (await auditOf(scene.daemon)).length;
+    const answer = await purge(...asked);
+    const records = (await auditOf(scene.daemon)).slice(before).map((record) => ({
+      action: record.action,
+      outcome: record.outcome,
+      project_id: record.project_id,
+      count: record.count,
+      details: JSON.parse(record.details ?? 'null') as unknown,
+    }));
+    return { answer, records };
+  };
+
+  function inputs(): void {
+    const URL = 'url must be a path under /v1 in its plain form, with its query if it has one, at most 8 KiB';
+    const METHOD = 'method must be GET or POST, the methods whose answers are kept';
+    const ONE = 'give exactly one of method with url, project_id, and all';
+
+    for (const method of ['get', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'FOO', '', ' GET', '*', 5, null]) {
+      it(`refuses ${JSON.stringify(method)} for a method`, async () => {
+        expect(await refused({ method, url: '/v1/models' })).to.equal(METHOD);
+      });
+    }
+
+    for (const [what, url] of Object.entries({
+      'a full URL': 'http://localhost/v1/models',
+      'no path': '',
+      'a relative path': 'v1/models',
+      'a path beside /v1': '/manage/tokens',
+      'a path that begins like /v1': '/v1x/models',
+      'another host': '//evil.example/v1/models',
+      'two slashes': '/v1//models',
+      'dot segments': '/v1/../v1/models',
+      'encoded dot segments': '/v1/%2e%2e/models',
+      'dot segments with parameters': '/v1/..;/models',
+      'a backslash': '/v1\\models',
+      'a fragment': '/v1/models#top',
+      'half an escape': '/v1/%zz',
+      'a space': '/v1/mod els',
+      'a line break': '/v1/models\n',
+      'a letter beyond ASCII': '/v1/modèles',
+      'more than 8 KiB': `/v1/${'a'.repeat(8189)}`,
+      'a number': 5,
+    })) {
+      it(`refuses ${what} for a url`, async () => {
+        expect(await refused({ method: 'GET', url })).to.equal(URL);
+      });
+    }
+
+    it('takes a url as long as a target may be, and every form that /v1 takes', async () => {
+      for (const url of [
+        `/v1/${'a'.repeat(8188)}`,
+        '/v1',
+        '/v1?',
+        '/v1/a%2Fb',
+        '/v1/models?a=//b/../c',
+        '/v1/a:b@c,d;e',
+      ]) {
+        expect((await purge({ method: 'POST', url })).body, url).to.include({ purged_count: 0 });
+      }
+    });
+
+    for (const [what, body] of Object.entries<object>({
+      nothing: {},
+      'a dry run of nothing': { dry_run: true },
+      'a method without a url': { method: 'GET' },
+      'a url without a method': { url: '/v1/models' },
+      'a url and a project': { ...MODELS, project_id: UNKNOWN_ID },
+      'a url and all': { ...MODELS, all: true },
+      'a project and all': { project_id: UNKNOWN_ID, all: true },
+      'a method and a project': { method: 'GET', project_id: UNKNOWN_ID },
+      'all three': { ...MODELS, project_id: UNKNOWN_ID, all: true },
+    })) {
+      it(`refuses ${what} in one clear sentence`, async () => {
+        expect(await refused(body)).to.equal(ONE);
+      });
+    }
+
+    for (const all of [false, 'true', 1, null]) {
+      it(`refuses ${JSON.stringify(all)} for all`, async () => {
+        expect(await refused({ all })).to.equal('all must be true');
+      });
+    }
+
+    it('refuses a dry_run that is no boolean, and unknown fields', async () => {
+      expect(await refused({ all: true, dry_run: 'true' })).to.equal('dry_run must be true or false');
+      expect(await refused({ all: true, force: true })).to.equal('unknown field: force');
+    });
+
+    for (const id of [UNKNOWN_ID, 'nonsense', '*']) {
+      it(`answers 404 for the project ${id}, also to a dry run`, async () => {
+        for (const dry_run of [false, true]) {
+          const answer = await purge({ project_id: id, dry_run });
+          expect(problemOf(answer, 404, 'not_found')).to.equal('project not found');
+        }
+      });
+    }
+
+    it('records nothing of what was refused as malformed, nor any change', async () => {
+      const before = [await auditOf(scene.daemon), await changesOf(scene.daemon)];
+      await refused({});
+      await refused({ method: 'PUT', url: '/v1/models' });
+      await purge({ project_id: 'nonsense' });
+      expect([await auditOf(scene.daemon), await changesOf(scene.daemon)]).to.deep.equal(before);
+    });
+  }
+
+  describe('while it is off', () => {
+    withDaemon(() => ({}));
+
+    it('shows that it is', async () => {
+      expect(await shown()).to.deep.equal({ backend: 'off', entries: 0, bytes: 0, hits: 0, misses: 0 });
+    });
+
+    it('purges nothing, and says why', async () => {
+      for (const selection of [{ method: 'GET', url: '/v1/models' }, { project_id: scene.project.id }, { all: true }]) {
+        expect(await bodyOf(purge(selection))).to.deep.equal({
+          message: '0 answers purged: the cache is off',
+          purged_count: 0,
+        });
+        expect(await bodyOf(purge({ ...selection, dry_run: true }))).to.deep.equal({
+          message: '0 answers would be purged: the cache is off',
+          purged_count: 0,
+        });
+      }
+    });
+
+    describe('and is to be purged', inputs);
+  });
+
+  describe('in memory', () => {
+    withDaemon(() => CACHE_ON);
+    itIsManaged('memory');
+
+    it('purges nothing while the purge could not be recorded: 503, and the answers are still there', async () => {
+      const own = await Scene.open(CACHE_ON);
+      await own.get();
+      own.daemon.daemon.stores.records.refuseChangesWhile(() => 'the audit file is full');
+      const answer = await own.daemon.manage('POST', '/manage/cache/purge', { all: true });
+      problemOf(answer, 503, 'unavailable');
+      expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+      expect(await bodyOf<WireCache>(own.daemon.manage('GET', '/manage/cache'))).to.include({ entries: 1 });
+      await own.close();
+    });
+
+    it('purges of what would not be served any more as little as of what was never there', async () => {
+      await scene.get();
+      scene.daemon.clock.advance(3_600_000);
+      expect(await bodyOf(purge({ all: true }))).to.include({ purged_count: 0 });
+    });
+  });
+
+  describe(`in Redis${WITHOUT_REDIS}`, () => {
+    let redis: TestRedis;
+    before(async function () {
+      if (WITHOUT_REDIS) this.skip();
+      redis = await TestRedis.start();
+    });
+    withDaemon(() => ({ ...CACHE_ON, REDIS_ADDR: redis.address }));
+    after(() => (WITHOUT_REDIS ? undefined : redis.stop()));
+    itIsManaged('redis');
+  });
+
+  describe('in a Redis that cannot be reached', () => {
+    withDaemon(async () => ({ ...CACHE_ON, REDIS_ADDR: `127.0.0.1:${await freePort()}` }));
+
+    const expectAway = (answer: TestAnswer) => {
+      expect(problemOf(answer, 503, 'unavailable')).to.equal('temporarily unavailable');
+      expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+    };
+
+    it('is not shown: 503', async () => {
+      expectAway(await scene.daemon.manage('GET', '/manage/cache'));
+    });
+
+    it('is not purged: 503, nothing is claimed, and the record says that it was refused', async () => {
+      const { id } = scene.project;
+      for (const [selection, subject] of [
+        [MODELS, { project_id: null, details: { ...MODELS, refused: 'temporarily unavailable' } }],
+        [{ project_id: id }, { project_id: id, details: { refused: 'temporarily unavailable' } }],
+        [{ all: true }, { project_id: null, details: { all: true, refused: 'temporarily unavailable' } }],
+      ] as const) {
+        const { answer, records } = await added(selection);
+        expectAway(answer);
+        expect(records).to.deep.equal([{ action: 'cache.purge', outcome: 'denied', count: null, ...subject }]);
+      }
+    });
+
+    it('is not counted either: 503, and no record', async () => {
+      const { answer, records } = await added({ all: true, dry_run: true });
+      expectAway(answer);
+      expect(records).to.deep.equal([]);
+    });
+
+    it('does not hold up who changes an upstream key', async () => {
+      const path = `/manage/projects/${scene.project.id}`;
+      expect((await scene.daemon.manage('PATCH', path, { api_key: canary('upstream') })).status).to.equal(200);
+      await eventually('the log says so', () =>
+        scene.daemon.logged.some((line) => line.includes('could not be purged')),
+      );
+    });
+  });
+
+  /** @param backend that of the daemon. */
+  function itIsManaged(backend: string): void {
+    beforeEach(() => purge({ all: true }));
+
+    let other: WireProject;
+    let token: WireTokenCreated;
+    before(async () => {
+      other = await scene.daemon.createProject();
+      token = await scene.daemon.createToken(other.id);
+    });
+
+    const fetched = async (target: string, { secret = scene.secret, method = 'GET', fields = {}, body = '' } = {}) => {
+      const length = method === 'GET' ? {} : { 'Content-Length': String(body.length) };
+      const selection = { method, url: target };
+      const before = await countOf(selection);
+      const answer = await scene.send(head(`${method} ${target}`, secret, { ...length, ...fields }) + body);
+      const cache = String(answer.header('x-proxy-cache'));
+      // Redis is told behind the answer.
+      if (cache === 'miss') await eventually('it is kept', async () => (await countOf(selection)) === before + 1);
+      return cache;
+    };
+    /** As the provider would, but whatever path it is. */
+    const answerAnything = () => {
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
+      };
+    };
+    const countOf = async (selection: object) =>
+      (await bodyOf<WireCachePurged>(purge({ ...selection, dry_run: true }))).purged_count;
+
+    describe('shows', () => {
+      it('what it holds, and the hits and misses of this instance', async () => {
+        const before = await shown();
+        expect(before).to.include({ backend, entries: 0, bytes: 0 });
+        await fetched('/v1/models');
+        await fetched('/v1/models');
+        await fetched('/v1/models');
+        const after = await shown();
+        expect(after).to.include({ entries: 1, hits: before.hits + 2, misses: before.misses + 1 });
+        expect(after.bytes).to.be.greaterThan(0);
+      });
+
+      it('as other reads do what has not changed: 304, until it has', async () => {
+        const { headers } = await scene.daemon.manage('GET', '/manage/cache');
+        const again = () =>
+          scene.daemon.manage('GET', '/manage/cache', undefined, { 'if-none-match': headers.get('etag')! });
+        expect(await again()).to.deep.include({ status: 304, body: null });
+        await fetched('/v1/models');
+        expect((await again()).status).to.equal(200);
+      });
+    });
+
+    describe('is purged', () => {
+      it('of one request line in every project, and of nothing else', async () => {
+        answerAnything();
+        const lines = ['/v1/models', '/v1/models?', '/v1/models?a=1', '/v1/models?a=%31', '/v1/models/x', '/v1/Models'];
+        for (const line of lines) await fetched(line);
+        await fetched('/v1/models', { secret: token.token });
+        expect(await bodyOf(purge({ method: 'GET', url: '/v1/models' }))).to.deep.equal({
+          message: '2 answers purged',
+          purged_count: 2,
+        });
+        for (const line of lines.slice(1)) expect(await fetched(line), line).to.equal('hit');
+        expect(await fetched('/v1/models')).to.equal('miss');
+        expect(await fetched('/v1/models', { secret: token.token })).to.equal('miss');
+      });
+
+      for (const [url, near] of [
+        ['/v1/models?', '/v1/models'],
+        ['/v1/%41', '/v1/A'],
+        ['/v1/a%2fb', '/v1/a%2Fb'],
+        ['/v1/models?a=1&b=2', '/v1/models?b=2&a=1'],
+        ['/v1/models/', '/v1/models'],
+      ] as const) {
+        it(`by ${url} byte for byte: ${near} is another`, async () => {
+          answerAnything();
+          await fetched(near);
+          expect(await bodyOf(purge({ method: 'GET', url }))).to.deep.equal({
+            message: '0 answers purged',
+            purged_count: 0,
+          });
+          expect(await fetched(near)).to.equal('hit');
+          await fetched(url);
+          expect(await bodyOf(purge({ method: 'GET', url }))).to.deep.equal({
+            message: '1 answer purged',
+            purged_count: 1,
+          });
+          expect(await fetched(near)).to.equal('hit');
+          expect(await fetched(url)).to.equal('miss');
+        });
+      }
+
+      it('of every variant of an answer, and counts the variants', async () => {
+        answerAnything();
+        for (const accept of ['application/json', 'text/plain', '*/*']) {
+          await fetched('/v1/models', { fields: { Accept: accept } });
+        }
+        expect(await countOf({ method: 'GET', url: '/v1/models' })).to.equal(3);
+        expect(await bodyOf(purge({ method: 'GET', url: '/v1/models' }))).to.include({ message: '3 answers purged' });
+        expect(await fetched('/v1/models', { fields: { Accept: '*/*' } })).to.equal('miss');
+      });
+
+      it('of the answers to POST apart from those to GET, whatever was posted', async () => {
+        answerAnything();
+        const fields = { 'Cache-Control': 'public' };
+        const post = (body: string) => fetched('/v1/embeddings', { method: 'POST', fields, body });
+        await post('one');
+        await post('two');
+        await fetched('/v1/embeddings');
+        expect(await countOf({ method: 'GET', url: '/v1/embeddings' })).to.equal(1);
+        expect(await bodyOf(purge({ method: 'POST', url: '/v1/embeddings' }))).to.include({ purged_count: 2 });
+        expect(await post('one')).to.equal('miss');
+      });
+
+      it('of a project, and leaves the others theirs', async () => {
+        answerAnything();
+        await fetched('/v1/models');
+        await fetched('/v1/models/x');
+        await fetched('/v1/models', { secret: token.token });
+        expect(await bodyOf(purge({ project_id: scene.project.id }))).to.deep.equal({
+          message: '2 answers purged',
+          purged_count: 2,
+        });
+        expect(await fetched('/v1/models')).to.equal('miss');
+        expect(await fetched('/v1/models', { secret: token.token })).to.equal('hit');
+      });
+
+      it('of an inactive project too', async () => {
+        const { id } = await scene.daemon.createProject();
+        await fetched('/v1/models', { secret: (await scene.daemon.createToken(id)).token });
+        await scene.daemon.manage('PATCH', `/manage/projects/${id}`, { is_active: false });
+        expect(await bodyOf(purge({ project_id: id }))).to.include({ purged_count: 1 });
+      });
+
+      it('of everything', async () => {
+        answerAnything();
+        await fetched('/v1/models');
+        await fetched('/v1/models', { secret: token.token });
+        await fetched('/v1/other');
+        expect(await bodyOf(purge({ all: true }))).to.deep.equal({ message: '3 answers purged', purged_count: 3 });
+        expect(await shown()).to.include({ entries: 0, bytes: 0 });
+        expect(await bodyOf(purge({ all: true }))).to.deep.equal({ message: '0 answers purged', purged_count: 0 });
+      });
+
+      it('of nothing in a dry run, which counts', async () => {
+        await fetched('/v1/models');
+        for (const selection of [
+          { method: 'GET', url: '/v1/models' },
+          { project_id: scene.project.id },
+          { all: true },
+        ]) {
+          expect(await bodyOf(purge({ ...selection, dry_run: true }))).to.deep.equal({
+            message: '1 answer would be purged',
+            purged_count: 1,
+          });
+        }
+        expect(await fetched('/v1/models')).to.equal('hit');
+      });
+    });
+
+    describe('and asked to be', inputs);
+
+    describe('is audited', () => {
+      const success = { action: 'cache.purge', outcome: 'success', project_id: null };
+
+      it('with what was purged, and how many', async () => {
+        await fetched('/v1/models');
+        const details = { method: 'GET', url: '/v1/models' };
+        expect((await added(details)).records).to.deep.equal([{ ...success, count: 1, details }]);
+        expect((await added(details)).records).to.deep.equal([{ ...success, count: 0, details }]);
+      });
+
+      it('with the project, if it was one', async () => {
+        await fetched('/v1/models');
+        const { id } = scene.project;
+        expect((await added({ project_id: id })).records).to.deep.equal([
+          { ...success, project_id: id, count: 1, details: null },
+        ]);
+      });
+
+      it('when it was everything', async () => {
+        await fetched('/v1/models');
+        expect((await added({ all: true })).records).to.deep.equal([{ ...success, count: 1, details: { all: true } }]);
+      });
+
+      it('with who, why and in which request, like every change', async () => {
+        await purge({ all: true }, { 'x-llmp-actor': 'tui', 'x-audit-reason': 'new%20prices', 'x-request-id': 'this' });
+        expect(await lastAuditOf(scene.daemon)).to.include({ actor: 'tui', reason: 'new prices', request_id: 'this' });
+      });
+
+      it('without the token that a query holds', async () => {
+        await purge({ method: 'GET', url: `/v1/models?key=${scene.secret}&limit=1` });
+        const { details } = await lastAuditOf(scene.daemon);
+        expect(details).to.contain('limit=1').and.not.to.contain(scene.secret);
+      });
+
+      it('never for a dry run, refused or not', async () => {
+        expect((await added({ all: true, dry_run: true })).records).to.deep.equal([]);
+        expect((await added({ project_id: UNKNOWN_ID, dry_run: true })).records).to.deep.equal([]);
+      });
+
+      it('as denied when there is no such project', async () => {
+        expect((await added({ project_id: UNKNOWN_ID })).records).to.deep.equal([
+          {
+            action: 'cache.purge',
+            outcome: 'denied',
+            project_id: UNKNOWN_ID,
+            count: null,
+            details: { refused: 'project not found' },
+          },
+        ]);
+      });
+
+      it('or else is 503: the answers are gone, and asking again is recorded', async () => {
+        await fetched('/v1/models');
+        await write(scene.daemon, "CREATE TRIGGER broken BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END");
+        const answer = await purge({ all: true });
+        await write(scene.daemon, 'DROP TRIGGER broken');
+        problemOf(answer, 503, 'unavailable');
+        expect(answer.headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+        expect((await added({ all: true })).records).to.deep.equal([{ ...success, count: 0, details: { all: true } }]);
+      });
+
+      it('and is a change that other instances hear of, without a URL, which may hold anything', async () => {
+        const before = await changesOf(scene.daemon);
+        await purge({ project_id: scene.project.id });
+        await purge({ method: 'GET', url: '/v1/models?key=1' });
+        const heard = (await changesOf(scene.daemon)).slice(before.length);
+        expect(heard.map(({ kind, project_id }) => [kind, project_id])).to.deep.equal([
+          ['cache.purged', scene.project.id],
+          ['cache.purged', ''],
+        ]);
+        expect(JSON.stringify(heard)).not.to.include('/v1');
+      });
+    });
+  }
+});

@@ -1,0 +1,356 @@
+import { expect } from 'chai';
+import type { WireMigrations, WireProblem, WireProject } from '../../../daemon/api/contract.js';
+import { mintSecret } from '../../../daemon/core/token.js';
+import { allCopied } from '../../support/audit-files.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestAnswer, type TestDaemon } from '../../support/daemon.js';
+import { RawClient } from '../../support/raw.js';
+import { lastAuditOf, problemOf, rawRequest, storedIn } from '../../support/management.js';
+import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
+
+const ID = '00000000-0000-4000-8000-000000000000';
+
+describe('the management API', () => {
+  let daemon: TestDaemon;
+  let project: WireProject;
+  let startedAtMs: number;
+
+  before(async () => {
+    startedAtMs = Date.now();
+    daemon = await startDaemon();
+    project = await daemon.createProject();
+  });
+  after(() => daemon.stop());
+
+  const withCredential = (authorization: string | undefined, path = '/manage/projects') =>
+    rawRequest(daemon, { path, headers: { authorization } });
+
+  describe('authentication', () => {
+    // Each test's attempts are its own.
+    beforeEach(async () => {
+      // Ten leaps of time within one call to a slow disk would look like a disk that does not answer.
+      await allCopied(daemon);
+      daemon.clock.advance(60_000);
+    });
+
+    it('H04 lets the management token pass, whatever the letter case of the scheme', async () => {
+      for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
+        expect((await withCredential(`${scheme} ${MANAGEMENT_TOKEN}`)).status).to.equal(200);
+      }
+    });
+
+    for (const [what, authorization] of [
+      ['no credential', undefined],
+      ['an empty one', ''],
+      ['the scheme alone', 'Bearer'],
+      ['another token of the same length', `Bearer ${MANAGEMENT_TOKEN.slice(0, -1)}X`],
+      ['another letter case', `Bearer ${MANAGEMENT_TOKEN.toUpperCase()}`],
+      ['two spaces', `Bearer  ${MANAGEMENT_TOKEN}`],
+      ['a tab', `Bearer\t${MANAGEMENT_TOKEN}`],
+      ['no space', `Bearer${MANAGEMENT_TOKEN}`],
+      ['something after it', `Bearer ${MANAGEMENT_TOKEN} x`],
+      ['a list', `Bearer ${MANAGEMENT_TOKEN}, Bearer x`],
+      ['another scheme', `Basic ${Buffer.from(`:${MANAGEMENT_TOKEN}`).toString('base64')}`],
+      ['no scheme', MANAGEMENT_TOKEN],
+    ] as const) {
+      it(`H04 refuses ${what} with 401`, async () => {
+        const answer = await withCredential(authorization);
+        expect(problemOf(answer, 401, 'management_token_refused')).to.equal('management token missing or wrong');
+        expect(answer.headers.get('www-authenticate')).to.equal('Bearer');
+      });
+    }
+
+    it('refuses two credentials with 400, the right one among them or not', async () => {
+      const client = await RawClient.to(daemon.url);
+      const credential = `Authorization: Bearer ${MANAGEMENT_TOKEN}\r\n`;
+      client.send(`GET /manage/projects HTTP/1.1\r\nHost: llmp\r\n${credential}authorization: Bearer x\r\n\r\n`);
+      const { status, json } = await client.answer();
+      expect({ status, code: json.code }).to.deep.equal({ status: 400, code: 'invalid_request' });
+      client.destroy();
+    });
+  });
+
+  describe('methods', () => {
+    const allowed: Record<string, string> = {
+      '/manage/projects': 'POST, GET',
+      [`/manage/projects/${ID}`]: 'GET, PATCH',
+      [`/manage/projects/${ID}/tokens/revoke`]: 'POST',
+      '/manage/tokens': 'POST, GET',
+      '/manage/tokens/lookup': 'POST',
+      [`/manage/tokens/${ID}`]: 'GET, PATCH, DELETE',
+      '/manage/cache': 'GET',
+      '/manage/cache/purge': 'POST',
+      '/manage/usage': 'GET',
+      '/manage/audit': 'GET',
+      [`/manage/audit/${ID}`]: 'GET',
+      '/manage/audit/stream': 'GET',
+      '/manage/events/stream': 'GET',
+      '/manage/status': 'GET',
+      '/manage/migrations': 'GET',
+      '/manage/migrations/up': 'POST',
+      '/manage/openapi.json': 'GET',
+      '/live': 'GET',
+      '/ready': 'GET',
+      '/health': 'GET',
+    };
+    /** `Allow` names what is served along with these methods, too. */
+    const named = (methods: string) => `${methods}${methods.includes('GET') ? ', HEAD' : ''}, OPTIONS`;
+    for (const [path, allow] of Object.entries(allowed)) {
+      it(`S09 other than ${allow} are 405 on ${path.replace(ID, '<id>')}`, async () => {
+        for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE']) {
+          if (allow.split(', ').includes(method)) continue;
+          const answer = await rawRequest(daemon, { method, path });
+          problemOf(answer, 405, 'method_not_allowed');
+          expect(answer.headers.get('allow')).to.equal(named(allow));
+        }
+      });
+    }
+
+    for (const [path, allow] of Object.entries(allowed)) {
+      it(`S12 OPTIONS on ${path.replace(ID, '<id>')} says ${allow}, and nothing else`, async () => {
+        const answer = await rawRequest(daemon, { method: 'OPTIONS', path });
+        expect({ status: answer.status, text: answer.text }).to.deep.equal({ status: 204, text: '' });
+        expect(answer.headers.get('allow')).to.equal(named(allow));
+        expect(answer.headers.get('x-request-id')).to.be.a('string');
+      });
+    }
+
+    it('OPTIONS on a path that does not exist is 404', async () => {
+      problemOf(await rawRequest(daemon, { method: 'OPTIONS', path: '/manage/nothing' }), 404, 'not_found');
+    });
+
+    for (const [path, status] of [
+      ['/manage/projects', 200],
+      ['/manage/tokens?limit=1', 200],
+      ['/manage/tokens?limit=0', 400],
+      [`/manage/tokens/${ID}`, 404],
+      ['/manage/cache', 200],
+      ['/manage/usage', 200],
+      ['/manage/usage?by=nothing', 400],
+      ['/manage/audit?limit=1', 200],
+      [`/manage/audit/${ID}`, 404],
+      ['/manage/audit/stream?actor=nobody', 400],
+      ['/manage/events/stream?kind=nothing', 400],
+      ['/manage/migrations', 200],
+      ['/manage/openapi.json', 200],
+      ['/manage/nothing', 404],
+      ['/live', 200],
+    ] as const) {
+      it(`S12 HEAD ${path.replace(ID, '<id>')} answers as GET does, without a body`, async () => {
+        const headers = { 'x-request-id': 'the-same' };
+        const got = await rawRequest(daemon, { path, headers });
+        const answer = await rawRequest(daemon, { method: 'HEAD', path, headers });
+        expect({ status: answer.status, text: answer.text }).to.deep.equal({ status, text: '' });
+        const shown = ({ headers }: TestAnswer) => [...headers].filter(([name]) => name !== 'date');
+        expect(shown(answer)).to.deep.equal(shown(got));
+      });
+    }
+
+    it('S12 HEAD is 405 where there is no GET', async () => {
+      const answer = await rawRequest(daemon, { method: 'HEAD', path: '/manage/tokens/lookup' });
+      expect({ status: answer.status, allow: answer.headers.get('allow') }).to.deep.equal({
+        status: 405,
+        allow: 'POST, OPTIONS',
+      });
+    });
+
+    it('S12 HEAD without the management token is 401', async () => {
+      const headers = { authorization: undefined };
+      const answer = await rawRequest(daemon, { method: 'HEAD', path: '/manage/projects', headers });
+      expect(answer.status).to.equal(401);
+    });
+  });
+
+  describe('paths', () => {
+    for (const path of [
+      '/manage/',
+      '/manage/nothing',
+      '/manage/tokens/',
+      '/manage//tokens',
+      '/Manage/tokens',
+      '/manage/Tokens',
+      `/manage/tokens/${ID}/x`,
+      '/',
+      '/v2/models',
+      '/index.html',
+    ]) {
+      it(`S11 ${path.replace(ID, '<id>')} is 404`, async () => {
+        expect(problemOf(await rawRequest(daemon, { path }), 404, 'not_found')).to.equal('no such path');
+      });
+    }
+
+    for (const path of [
+      `/manage/tokens/%zz`,
+      '/manage/projects/%',
+      '/manage/projects/%ff',
+      '/manage/projects/%E0%A4%A',
+    ]) {
+      it(`S08 ${path} is 400`, async () => {
+        expect(problemOf(await rawRequest(daemon, { path }), 400, 'invalid_request')).to.equal('malformed request');
+      });
+    }
+
+    for (const path of ['http://[/manage/tokens', 'http://x/manage/tokens', '//manage/tokens', '*']) {
+      it(`are what is wanted: the target ${path} is 400`, async () => {
+        problemOf(await rawRequest(daemon, { path }), 400, 'malformed_request');
+      });
+    }
+  });
+
+  describe('the request id', () => {
+    const idFor = async (sent: string | undefined, path = '/manage/projects') =>
+      (await rawRequest(daemon, { path, headers: { 'x-request-id': sent } })).headers.get('x-request-id');
+
+    for (const sent of ['a', 'Az09_-', 'x'.repeat(64)]) {
+      it(`is the client's own when that is ${sent}`, async () => {
+        expect(await idFor(sent)).to.equal(sent);
+        expect(await idFor(sent, '/manage/nothing')).to.equal(sent);
+        expect(await idFor(sent, '/live')).to.equal(sent);
+      });
+    }
+
+    for (const [what, sent] of Object.entries({
+      nothing: undefined,
+      'an empty one': '',
+      'a token': mintSecret(),
+      'a token behind a prefix': `of-${mintSecret()}`,
+      'too many characters': 'x'.repeat(65),
+      'two words': 'two words',
+      'a semicolon': 'a;b',
+      'a letter beyond ASCII': 'ä',
+      'a path': '../x',
+      'a quote': '"',
+    })) {
+      it(`is a new one each time when the client sends ${what}`, async () => {
+        const given = [await idFor(sent), await idFor(sent)];
+        expect(new Set(given).size).to.equal(2);
+        for (const id of given)
+          expect(id)
+            .to.match(/^[A-Za-z0-9_-]{1,64}$/)
+            .and.not.to.equal(sent);
+      });
+    }
+  });
+
+  describe('who acts, for the audit record,', () => {
+    const record = async (headers: Record<string, string>) => {
+      const answer = await daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: true }, headers);
+      expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+      return lastAuditOf(daemon);
+    };
+
+    it('is the management token itself, from its own address, without a reason, unless the headers say more', async () => {
+      expect(await record({})).to.include({ actor: 'management', client_ip: '127.0.0.1', reason: null });
+    });
+
+    for (const actor of ['cli', 'tui', 'admin']) {
+      it(`may be ${actor} by X-Llmp-Actor`, async () => {
+        expect(await record({ 'x-llmp-actor': actor })).to.include({ actor });
+      });
+    }
+
+    for (const address of ['203.0.113.7', '2001:db8::7']) {
+      it(`may be at ${address} by X-Llmp-Client-IP`, async () => {
+        expect(await record({ 'x-llmp-client-ip': address })).to.include({ client_ip: address });
+      });
+    }
+
+    for (const reason of ['leaked', 'Schlüssel 100% verloren, weil …', 'ä'.repeat(200)]) {
+      it(`gives the reason ${reason.slice(0, 20)} by X-Audit-Reason`, async () => {
+        expect(await record({ 'x-audit-reason': encodeURIComponent(reason) })).to.include({ reason });
+      });
+    }
+
+    it('has the request id of the answer', async () => {
+      expect(await record({ 'x-request-id': 'from-the-client' })).to.include({ request_id: 'from-the-client' });
+    });
+
+    for (const [name, value] of [
+      ['x-llmp-actor', 'root'],
+      ['x-llmp-actor', 'system'],
+      ['x-llmp-actor', 'constructor'],
+      ['x-llmp-actor', ''],
+      ['x-audit-reason', 'x'.repeat(201)],
+      ['x-audit-reason', '100%'],
+      ['x-audit-reason', '%ff'],
+      ['x-audit-reason', '%0Aforged'],
+      ['x-llmp-client-ip', 'localhost'],
+      ['x-llmp-client-ip', '10.0.0.1, 10.0.0.2'],
+      ['x-llmp-client-ip', '10.0.0.256'],
+      ['x-llmp-client-ip', 'fe80::1%eth0'],
+    ] as const) {
+      it(`is refused with 400 as ${name}: ${value.slice(0, 20)}, and nothing changes`, async () => {
+        const before = await storedIn(daemon);
+        const path = `/manage/projects/${project.id}/tokens/revoke`;
+        const error = problemOf(
+          await daemon.manage('POST', path, undefined, { [name]: value }),
+          400,
+          'invalid_request',
+        );
+        expect(error.toLowerCase()).to.match(new RegExp(`^${name} must be `));
+        expect(await storedIn(daemon)).to.deep.equal(before);
+      });
+    }
+  });
+
+  describe('an error nobody expected', () => {
+    it('is 500 without a word of what went wrong; the log has that, under the same request id', async () => {
+      const own = await startDaemon();
+      own.daemon.admission.between = () => Promise.reject(new TypeError('the inner workings'));
+      const answer = await own.manage('GET', '/manage/tokens');
+      expect(problemOf(answer, 500, 'internal')).to.equal('internal error');
+      const line = own.logged.find((text) => text.includes((answer.body as WireProblem).request_id));
+      expect(line).to.include('the inner workings');
+      await own.stop();
+    });
+  });
+
+  describe('migrations', () => {
+    it('are shown with the time each was applied, and applying none changes nothing and leaves no record', async () => {
+      const shown = await daemon.manage('GET', '/manage/migrations');
+      expect(shown.body).to.deep.include({ current: LAST_MIGRATION, pending: [] });
+      const { applied } = shown.body as WireMigrations;
+      expect(applied.map(({ name }) => name)).to.deep.equal(MIGRATIONS);
+      for (const { applied_at: at } of applied) expect(Date.parse(at)).to.be.within(startedAtMs, daemon.clock.now());
+      const before = await storedIn(daemon);
+      expect((await daemon.manage('POST', '/manage/migrations/up')).body).to.deep.equal(shown.body);
+      expect(await storedIn(daemon)).to.deep.equal(before);
+    });
+  });
+
+  describe('probes', () => {
+    it('need no credential and say that all is well', async () => {
+      const get = (path: string) => rawRequest(daemon, { path, headers: { authorization: undefined } });
+      expect(await get('/live')).to.deep.include({ status: 200, body: { status: 'ok' } });
+      expect(await get('/ready')).to.deep.include({ status: 200 });
+      const health = (await get('/health')).body as Record<string, unknown>;
+      expect(health).to.deep.include({
+        status: 'ok',
+        checks: { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' },
+      });
+      expect(health.uptime_s).to.be.a('number');
+    });
+
+    it('say 503 while migrations are pending, and so does every management request that needs the tables', async () => {
+      const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
+      expect(await own.manage('GET', '/ready')).to.deep.include({
+        status: 503,
+        body: { status: 'not ready', missing: ['pending migrations'], degraded: [] },
+      });
+      expect((await own.manage('GET', '/live')).status).to.equal(200);
+      problemOf(await own.manage('GET', '/manage/projects'), 503, 'unavailable');
+
+      const pending = await own.manage('GET', '/manage/migrations');
+      expect(pending.body).to.deep.equal({
+        current: null,
+        pending: MIGRATIONS,
+        applied: [],
+      });
+      const applied = await own.manage('POST', '/manage/migrations/up');
+      expect(applied.body).to.deep.include({ current: LAST_MIGRATION, pending: [] });
+      expect(await lastAuditOf(own)).to.include({ action: 'migrations.up', outcome: 'success' });
+      expect((await own.manage('GET', '/ready')).status).to.equal(200);
+      await own.createProject();
+      await own.stop();
+    });
+  });
+});

@@ -1,0 +1,365 @@
+import { expect } from 'chai';
+import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
+import { canary } from '../../support/canaries.js';
+import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { bodyOf, pagesOf, problemOf, write } from '../../support/management.js';
+import { type Provider, startProvider } from '../../support/provider.js';
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+const ANOTHER_KEY = canary('upstream');
+
+describe('projects', () => {
+  let provider: Provider;
+  let daemon: TestDaemon;
+
+  beforeEach(async () => {
+    provider = await startProvider();
+    daemon = await startDaemon({ upstream: provider.url });
+  });
+  afterEach(async () => {
+    await daemon.stop();
+    await provider.stop();
+  });
+
+  const patch = (id: string, changes: object) =>
+    bodyOf<WireProject>(daemon.manage('PATCH', `/manage/projects/${id}`, changes));
+  const detail = (id: string) => bodyOf<WireProject>(daemon.manage('GET', `/manage/projects/${id}`));
+
+  describe('creation', () => {
+    it('answers 201 with an active project, all its fields and no upstream key', async () => {
+      const answer = daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: UPSTREAM_KEY });
+      const { id, created_at, ...rest } = await bodyOf<WireProject>(answer, 201);
+      expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect(created_at).to.match(TIMESTAMP);
+      expect(rest).to.deep.equal({
+        name: 'Alpha',
+        is_active: true,
+        api_key_hint: UPSTREAM_KEY.slice(-4),
+        updated_at: created_at,
+        deactivated_at: null,
+      });
+    });
+
+    it('keeps of a key too short to be hinted at no part', async () => {
+      const { api_key_hint } = await daemon.createProject({ api_key: 'short-key' });
+      expect(api_key_hint).to.equal('');
+    });
+
+    it('refuses a name that is taken with 409, and creates nothing', async () => {
+      await daemon.createProject({ name: 'Alpha' });
+      const answer = await daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: ANOTHER_KEY });
+      problemOf(answer, 409, 'name_taken');
+      expect(await pagesOf(daemon, '/manage/projects')).to.have.nested.property('[0].length', 1);
+    });
+
+    it('gives a name that is wanted by many at once to exactly one', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: canary('upstream') }),
+        ),
+      );
+      expect(answers.map(({ status }) => status).sort()).to.deep.equal([201, ...Array<number>(7).fill(409)]);
+    });
+
+    for (const name of [
+      'x',
+      'x'.repeat(100),
+      '🔑'.repeat(100), // Characters, not UTF-16 units.
+      'Größe 中文 👩‍🚀',
+      'שלום',
+      "Robert'); DROP TABLE projects;--",
+      '<b>&amp;',
+      ' x ',
+    ]) {
+      it(`S05 takes the name ${JSON.stringify(name.slice(0, 40))} as it is`, async () => {
+        const { id } = await daemon.createProject({ name });
+        expect((await detail(id)).name).to.equal(name);
+      });
+    }
+
+    for (const name of [
+      '',
+      '   ',
+      'x'.repeat(101),
+      '🔑'.repeat(101),
+      'a\nb',
+      'a\u0000b',
+      'a\u001b[31mb',
+      'a\u0085b',
+      'a\u2028b',
+      '\ud800',
+      7,
+      null,
+      ['x'],
+    ]) {
+      it(`S05 refuses the name ${JSON.stringify(name).slice(0, 40)} with 400`, async () => {
+        const answer = await daemon.manage('POST', '/manage/projects', { name, api_key: UPSTREAM_KEY });
+        expect(problemOf(answer, 400, 'invalid_request')).to.match(/^name must be 1 to 100 characters/);
+      });
+    }
+
+    for (const key of ['', 'two words', 'line\nbreak', 'ключ', 'x'.repeat(513), 7, null]) {
+      it(`refuses the upstream key ${JSON.stringify(key).slice(0, 40)} with 400, without repeating it`, async () => {
+        const answer = await daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: key });
+        expect(problemOf(answer, 400, 'invalid_request')).to.equal(
+          'api_key must be the upstream key: 1 to 512 visible ASCII characters',
+        );
+      });
+    }
+
+    it('names all fields that are missing', async () => {
+      const error = problemOf(await daemon.manage('POST', '/manage/projects', {}), 400, 'invalid_request');
+      expect(error).to.include('name is required').and.to.include('api_key is required');
+    });
+  });
+
+  describe('the list', () => {
+    const create = async (count: number) => {
+      for (let i = 0; i < count; i++) await daemon.createProject();
+    };
+
+    it('is an empty array without projects', async () => {
+      const answer = await daemon.manage('GET', '/manage/projects');
+      expect(await bodyOf(answer)).to.deep.equal([]);
+      expect(answer.headers.get('x-total-count')).to.equal('0');
+      expect(answer.headers.get('link')).to.equal(null);
+    });
+
+    it('shows the newest first, each as its detail does', async () => {
+      const first = await daemon.createProject();
+      daemon.clock.advance(1);
+      const second = await daemon.createProject();
+      expect(await pagesOf(daemon, '/manage/projects')).to.deep.equal([[second, first]]);
+    });
+
+    it('shows 100 unless limit says otherwise, and how many there are in all', async () => {
+      await create(101);
+      const answer = await daemon.manage('GET', '/manage/projects');
+      expect(answer.body).to.have.length(100);
+      expect(answer.headers.get('x-total-count')).to.equal('101');
+    });
+
+    it('comes whole by following Link, also where many were created at the same time', async () => {
+      await create(7);
+      await write(daemon, 'UPDATE projects SET created_at = 1700000000000');
+      const pages = await pagesOf<WireProject>(daemon, '/manage/projects?limit=3');
+      expect(pages.map((page) => page.length)).to.deep.equal([3, 3, 1]);
+      expect(new Set(pages.flat().map(({ id }) => id)).size).to.equal(7);
+    });
+
+    it('keeps its filter and its total over all pages', async () => {
+      await create(5);
+      const [{ id }] = (await pagesOf<WireProject>(daemon, '/manage/projects')).flat() as [WireProject];
+      await patch(id, { is_active: false });
+      const pages = await pagesOf<WireProject>(daemon, '/manage/projects?is_active=true&limit=2');
+      expect(pages.map((page) => page.length)).to.deep.equal([2, 2]);
+      const { headers } = await daemon.manage('GET', '/manage/projects?is_active=true&limit=2');
+      expect(headers.get('x-total-count')).to.equal('4');
+    });
+
+    it('shows with is_active the active ones only, or the others', async () => {
+      const active = await daemon.createProject();
+      const inactive = await patch((await daemon.createProject()).id, { is_active: false });
+      expect(await pagesOf(daemon, '/manage/projects?is_active=true')).to.deep.equal([[active]]);
+      expect(await pagesOf(daemon, '/manage/projects?is_active=false')).to.deep.equal([[inactive]]);
+    });
+
+    for (const query of [
+      'limit=0',
+      'limit=1001',
+      'limit=1e2',
+      'limit=',
+      'limit=-1',
+      'is_active=TRUE',
+      'is_active=1',
+      'is_active=',
+    ]) {
+      it(`refuses ?${query} with 400`, async () => {
+        const answer = await daemon.manage('GET', `/manage/projects?${query}`);
+        expect(problemOf(answer, 400, 'invalid_request')).to.match(new RegExp(`^${query.split('=')[0]} must be `));
+      });
+    }
+
+    it('refuses the cursor of other filters, under which it would leave something out', async () => {
+      await daemon.createProject();
+      await daemon.createProject();
+      const link = (await daemon.manage('GET', '/manage/projects?limit=1&is_active=true')).headers.get('link');
+      const cursor = /cursor=([^&>]+)/.exec(link!)![1]!;
+      for (const query of ['', 'is_active=false&']) {
+        problemOf(await daemon.manage('GET', `/manage/projects?${query}cursor=${cursor}`), 400, 'invalid_request');
+      }
+      await bodyOf(daemon.manage('GET', `/manage/projects?is_active=true&cursor=${cursor}`));
+    });
+
+    it('refuses a cursor that is none, or of another list', async () => {
+      const { id } = await daemon.createProject();
+      await daemon.createToken(id);
+      await daemon.createToken(id);
+      const link = (await daemon.manage('GET', '/manage/tokens?limit=1')).headers.get('link');
+      const foreign = /cursor=([^&>]+)/.exec(link!)![1]!;
+      for (const cursor of ['x', foreign, Buffer.from('["projects",{},1]').toString('base64url'), 'x'.repeat(1001)]) {
+        problemOf(await daemon.manage('GET', `/manage/projects?cursor=${cursor}`), 400, 'invalid_request');
+      }
+    });
+  });
+
+  describe('the detail', () => {
+    it('is what the creation answered', async () => {
+      const project = await daemon.createProject();
+      expect(await detail(project.id)).to.deep.equal(project);
+    });
+
+    for (const id of [
+      UNKNOWN_ID,
+      'nonsense',
+      UNKNOWN_ID.toUpperCase(),
+      "'%20OR%201=1",
+      '__proto__',
+      'x'.repeat(2000),
+    ]) {
+      it(`S08 is 404 for the id ${id.slice(0, 40)}`, async () => {
+        expect(problemOf(await daemon.manage('GET', `/manage/projects/${id}`), 404, 'not_found')).to.equal(
+          'project not found',
+        );
+      });
+    }
+  });
+
+  describe('a change', () => {
+    it('changes what it names, and moves updated_at', async () => {
+      const project = await daemon.createProject();
+      daemon.clock.advance(1_000);
+      const changed = await patch(project.id, { name: 'Renamed' });
+      expect({ ...changed, updated_at: '' }).to.deep.equal({ ...project, name: 'Renamed', updated_at: '' });
+      expect(Date.parse(changed.updated_at)).to.be.at.least(Date.parse(project.updated_at) + 1_000);
+      expect(await detail(project.id)).to.deep.equal(changed);
+    });
+
+    it('may change everything at once', async () => {
+      const { id } = await daemon.createProject();
+      const changed = await patch(id, { name: 'Renamed', api_key: ANOTHER_KEY, is_active: false });
+      expect(changed).to.include({ name: 'Renamed', api_key_hint: ANOTHER_KEY.slice(-4), is_active: false });
+    });
+
+    it('of the upstream key holds from the next request on', async () => {
+      const { id } = await daemon.createProject();
+      const { token } = await daemon.createToken(id);
+      await daemon.call(token);
+      await patch(id, { api_key: ANOTHER_KEY });
+      await daemon.call(token);
+      const keys = provider.received.map(({ headers }) => headers.authorization);
+      expect(keys).to.deep.equal([`Bearer ${UPSTREAM_KEY}`, `Bearer ${ANOTHER_KEY}`]);
+    });
+
+    it('to the name the project has succeeds', async () => {
+      const { id, name } = await daemon.createProject();
+      expect((await patch(id, { name })).name).to.equal(name);
+    });
+
+    it('to a name that is taken is 409 and changes nothing else either', async () => {
+      await daemon.createProject({ name: 'Alpha' });
+      const project = await daemon.createProject();
+      const changes = { name: 'Alpha', api_key: ANOTHER_KEY, is_active: false };
+      problemOf(await daemon.manage('PATCH', `/manage/projects/${project.id}`, changes), 409, 'name_taken');
+      expect(await detail(project.id)).to.deep.equal(project);
+    });
+
+    for (const changes of [
+      {},
+      { name: null },
+      { name: '' },
+      { api_key: '' },
+      { is_active: 'false' },
+      { is_active: 0 },
+      { id: UNKNOWN_ID },
+    ]) {
+      it(`S06 to ${JSON.stringify(changes)} is 400 and changes nothing`, async () => {
+        const project = await daemon.createProject();
+        problemOf(await daemon.manage('PATCH', `/manage/projects/${project.id}`, changes), 400, 'invalid_request');
+        expect(await detail(project.id)).to.deep.equal(project);
+      });
+    }
+
+    it('of a project that does not exist is 404', async () => {
+      const answer = await daemon.manage('PATCH', `/manage/projects/${UNKNOWN_ID}`, { is_active: false });
+      expect(problemOf(answer, 404, 'not_found')).to.equal('project not found');
+    });
+  });
+
+  describe('deactivation', () => {
+    it('says since when, and says so until the project is reactivated', async () => {
+      const { id } = await daemon.createProject();
+      const { deactivated_at } = await patch(id, { is_active: false });
+      expect(deactivated_at).to.match(TIMESTAMP);
+      daemon.clock.advance(60_000);
+      expect(await patch(id, { is_active: false, name: 'Renamed' })).to.include({ deactivated_at });
+      expect(await patch(id, { is_active: true })).to.include({ deactivated_at: null, is_active: true });
+    });
+
+    it('H16 makes the tokens unusable, does not revoke them, and reactivation brings them back', async () => {
+      const { id } = await daemon.createProject();
+      const { token, id: tokenId } = await daemon.createToken(id);
+      expect((await daemon.call(token)).status).to.equal(200);
+
+      await patch(id, { is_active: false });
+      const refused = await daemon.call(token);
+      expect(refused.status).to.equal(403);
+      expect(await refused.json()).to.include({ error: 'project is inactive', code: 'project_inactive' });
+      expect(await daemon.token(tokenId)).to.include({ is_active: true, state: 'project_inactive', request_count: 1 });
+
+      await patch(id, { is_active: true });
+      expect((await daemon.call(token)).status).to.equal(200);
+      expect((await daemon.token(tokenId)).state).to.equal('active');
+    });
+  });
+
+  describe('deletion', () => {
+    const refusal = 'projects cannot be deleted; deactivate instead';
+
+    for (const [which, idOf] of [
+      ['a known', (known: string) => known],
+      ['an unknown', () => UNKNOWN_ID],
+      ['an impossible', () => 'nonsense'],
+    ] as const) {
+      it(`S09 of ${which} id is 405, says what to do instead and what is allowed`, async () => {
+        const { id } = await daemon.createProject();
+        const answer = await daemon.manage('DELETE', `/manage/projects/${idOf(id)}`);
+        expect(problemOf(answer, 405, 'method_not_allowed')).to.equal(refusal);
+        expect(answer.headers.get('allow')).to.equal('GET, PATCH, HEAD, OPTIONS');
+      });
+    }
+
+    it('leaves the project and its tokens as they were', async () => {
+      const project = await daemon.createProject();
+      const { id } = await daemon.createToken(project.id);
+      await daemon.manage('DELETE', `/manage/projects/${project.id}`);
+      expect(await detail(project.id)).to.deep.equal(project);
+      const token: WireToken = await daemon.token(id);
+      expect(token.state).to.equal('active');
+    });
+
+    it('S09 is 401 without the management token', async () => {
+      const answer = await daemon.manage('DELETE', `/manage/projects/${UNKNOWN_ID}`, undefined, {
+        authorization: 'Bearer x',
+      });
+      problemOf(answer, 401, 'management_token_refused');
+      expect(answer.headers.get('allow')).to.equal(null);
+    });
+  });
+
+  it('never show the upstream key', async () => {
+    const key = canary('upstream');
+    const { id, name } = await daemon.createProject({ api_key: key });
+    const answers = [
+      await daemon.manage('GET', '/manage/projects'),
+      await daemon.manage('GET', `/manage/projects/${id}`),
+      await daemon.manage('PATCH', `/manage/projects/${id}`, { api_key: `${key}-new` }),
+      await daemon.manage('PATCH', `/manage/projects/${id}`, { api_key: `${key} ` }),
+      await daemon.manage('POST', '/manage/projects', { name, api_key: key }),
+      await daemon.manage('DELETE', `/manage/projects/${id}`),
+    ];
+    expect(JSON.stringify(answers.map(({ body }) => body as unknown))).not.to.include(key);
+  });
+});

@@ -1,0 +1,189 @@
+import { expect } from 'chai';
+import type { WireStatus } from '../../../daemon/api/contract.js';
+import { allCopied } from '../../support/audit-files.js';
+import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+import { STREAM } from '../../support/events.js';
+import { auditOf, bodyOf, problemOf, rawRequest, write } from '../../support/management.js';
+import { takeDatabaseAway } from '../../support/outage.js';
+import { TestRedis, WITHOUT_REDIS } from '../../support/redis.js';
+import { Scene } from '../../support/scene.js';
+import { LAST_MIGRATION, MIGRATIONS } from '../../support/migrations.js';
+
+describe('GET /manage/status', () => {
+  let scene: Scene;
+  beforeEach(async () => {
+    scene = await Scene.open({ HTTP_CACHE_ENABLED: 'true' });
+  });
+  afterEach(() => scene.close());
+
+  const statusOf = (daemon: TestDaemon) => bodyOf<WireStatus>(daemon.manage('GET', '/manage/status'));
+  const status = () => statusOf(scene.daemon);
+
+  it('is for operators only', async () => {
+    const refused = await rawRequest(scene.daemon, { path: '/manage/status', headers: { authorization: undefined } });
+    problemOf(refused, 401, 'management_token_refused');
+  });
+
+  it('shows what requests were like in the last minute, and forgets them after it', async () => {
+    await scene.get();
+    await scene.get();
+    scene.provider.answer = (_req, res) => void res.destroy();
+    await scene.send(scene.post({}, 'x'));
+    await eventually('all are over', () => scene.daemon.ended.length === 3);
+    const now = await status();
+    expect(now.requests.per_second).to.be.greaterThan(0);
+    expect(now.requests.errors_per_second).to.be.closeTo(now.requests.per_second / 3, 0.002);
+    expect(now.cache).to.deep.equal({ backend: 'memory', hit_ratio: 0.333 });
+    expect(now.upstream.p50_ms).to.be.greaterThan(0);
+    scene.daemon.clock.advance(61_000);
+    const later = await status();
+    expect(later.requests).to.deep.equal({ in_flight: 0, per_second: 0, errors_per_second: 0 });
+    expect(later.cache.hit_ratio).to.equal(null);
+    expect(later.upstream).to.deep.equal({ p50_ms: null, p95_ms: null });
+    expect(later.uptime_s).to.be.at.least(61);
+  });
+
+  it('counts what is in flight', async () => {
+    const { upstream } = await scene.midStream();
+    expect((await status()).requests.in_flight).to.equal(1);
+    upstream.end();
+  });
+
+  it('counts tokens as their states are shown', async () => {
+    const off = await scene.daemon.createProject();
+    const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+    await scene.daemon.createToken(off.id);
+    await scene.daemon.createToken(off.id, { max_requests: 1 });
+    await write(scene.daemon, 'UPDATE tokens SET request_count = 1 WHERE max_requests = 1');
+    await scene.daemon.manage('PATCH', `/manage/projects/${off.id}`, { is_active: false });
+    expect((await scene.daemon.token(capped.id)).state).to.equal('rate_limited');
+    scene.daemon.clock.advance(5_000);
+    const { tokens, projects } = await status();
+    expect(projects).to.deep.equal({ active: 1, all: 2 });
+    expect(tokens).to.deep.equal({ active: 1, expired: 0, revoked: 0, rate_limited: 1, project_inactive: 2 });
+  });
+
+  it('says when tokens and projects were counted', async () => {
+    const from = scene.daemon.clock.now();
+    const { counted_at: at } = await status();
+    expect(Date.parse(at!)).to.be.within(from, scene.daemon.clock.now());
+  });
+
+  it('says who it is and since when, and that all is in order', async () => {
+    const { clock } = scene.daemon;
+    clock.advance(90_000);
+    const { version, instance, started_at, uptime_s, ...shown } = await status();
+    expect(version).to.equal('0.1.0');
+    expect(instance).to.match(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(Math.abs(Date.parse(started_at) + uptime_s * 1_000 - clock.now())).to.be.below(5_000);
+    expect(uptime_s).to.be.within(90, 100);
+    expect(shown).to.deep.include({
+      status: 'ready',
+      missing: [],
+      degraded: [],
+      database: { driver: 'sqlite', status: 'ok', schema: LAST_MIGRATION, pending_migrations: [] },
+      redis: 'off',
+    });
+  });
+
+  it('counts no refusal as an error, nor into the hit ratio', async () => {
+    await scene.get();
+    await scene.get();
+    await scene.get(null);
+    await scene.get('sk-wt-no-such-token');
+    await eventually('all are over', () => scene.daemon.ended.length === 4);
+    const { requests, cache } = await status();
+    expect(requests.per_second).to.be.greaterThan(0);
+    expect(requests.errors_per_second).to.equal(0);
+    expect(cache.hit_ratio).to.equal(0.5);
+  });
+
+  it('shows the time that half of the answers of the upstream take, and the time that most take', async () => {
+    let answered = 0;
+    scene.provider.answer = (_req, res) => {
+      answered += 1;
+      if (answered === 4) scene.daemon.clock.advance(10_000);
+      res.end();
+    };
+    for (let n = 0; n < 4; n++) await scene.send(scene.post({}, 'x'));
+    await eventually('all are over', () => scene.daemon.ended.length === 4);
+    const { upstream } = await status();
+    expect(upstream.p50_ms).to.be.below(5_000);
+    expect(upstream.p95_ms).to.be.within(7_500, 13_000);
+  });
+
+  it('counts the events that were published, and the audit records that were written', async () => {
+    const before = await status();
+    expect(before.event_bus).to.include({ kind: 'in-memory', status: 'ok', buffered: 0, dropped: 0, lag: null });
+    await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    await scene.daemon.createToken(scene.project.id);
+    await allCopied(scene.daemon);
+    const now = await status();
+    expect(now.event_bus.published).to.equal(before.event_bus.published + 2);
+    expect(now.audit).to.deep.equal({ status: 'ok', records: (await auditOf(scene.daemon)).length, failures: 0 });
+  });
+
+  it('says that nothing is published, cached or written to files where that is so', async () => {
+    const off = await startDaemon({ env: { LLM_PROXY_EVENT_BUS: 'off', AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' } });
+    const shown = await statusOf(off);
+    expect(shown.event_bus).to.include({ kind: 'off', status: 'off', published: 0 });
+    expect(shown.audit.status).to.equal('off');
+    expect(shown.cache).to.deep.equal({ backend: 'off', hit_ratio: null });
+    await off.stop();
+  });
+
+  it('is shown while migrations are pending, and names them', async () => {
+    const own = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
+    const shown = await statusOf(own);
+    expect(shown).to.deep.include({
+      status: 'not ready',
+      missing: ['pending migrations'],
+      tokens: null,
+      projects: null,
+    });
+    expect(shown.database).to.deep.include({ status: 'ok', schema: null });
+    expect(shown.database.pending_migrations).to.deep.equal(MIGRATIONS);
+    await own.stop();
+  });
+
+  it('is shown while the database is away, without what only that knows', async () => {
+    const outage = takeDatabaseAway(scene.daemon);
+    try {
+      const shown = await status();
+      expect(shown).to.deep.include({ status: 'ready', degraded: ['database'], redis: 'off' });
+      expect(shown.database).to.deep.equal({
+        driver: 'sqlite',
+        status: 'failing',
+        schema: null,
+        pending_migrations: [],
+      });
+      expect([shown.tokens, shown.projects, shown.counted_at]).to.deep.equal([null, null, null]);
+    } finally {
+      outage.end();
+    }
+  });
+
+  it(`says how Redis is, and how far the dispatchers are behind${WITHOUT_REDIS}`, async function () {
+    if (WITHOUT_REDIS) this.skip();
+    const redis = await TestRedis.start();
+    const own = await startDaemon({ env: { REDIS_ADDR: redis.address, HTTP_CACHE_ENABLED: 'true' } });
+    try {
+      await redis.client.xgroup('CREATE', STREAM, 'llmp-dispatchers', '0', 'MKSTREAM');
+      await own.createToken((await own.createProject()).id);
+      await eventually('they are published', async () => (await statusOf(own)).event_bus.published === 2);
+      own.clock.advance(5_000);
+      await eventually('the lag is known', async () => (await statusOf(own)).event_bus.lag === 2);
+      const shown = await statusOf(own);
+      expect(shown).to.include({ redis: 'ok' });
+      expect(shown.cache.backend).to.equal('redis');
+      expect(shown.event_bus).to.include({ kind: 'redis-streams', status: 'ok', buffered: 0, dropped: 0 });
+      await redis.stop();
+      await eventually('it is missed', async () => (await statusOf(own)).event_bus.status === 'failing');
+      expect(await statusOf(own)).to.deep.include({ status: 'ready', redis: 'failing', degraded: ['redis'] });
+    } finally {
+      await own.stop();
+      await redis.stop();
+    }
+  });
+});

@@ -1,0 +1,396 @@
+import { expect } from 'chai';
+import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
+import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { bodyOf, pagesOf, problemOf, write } from '../../support/management.js';
+
+const STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'];
+
+describe('the list of tokens', () => {
+  let daemon: TestDaemon;
+  let busy: WireProject;
+  let idle: WireProject;
+  let all: WireToken[];
+
+  const list = (query = '') => bodyOf<WireToken[]>(daemon.manage('GET', `/manage/tokens?${query}`));
+  const names = async (query: string) => (await list(query)).map(({ name }) => name).sort();
+  const totalOf = async (query: string) =>
+    Number((await daemon.manage('GET', `/manage/tokens?${query}`)).headers.get('x-total-count'));
+
+  // One token for each thing to tell apart, and several alike for each thing to sort by.
+  before(async () => {
+    daemon = await startDaemon();
+    busy = await daemon.createProject();
+    idle = await daemon.createProject();
+    const issue = (name: string | undefined, fields: object = {}, project = busy) =>
+      daemon.createToken(project.id, { ...fields, ...(name !== undefined && { name }) });
+    const used = async (id: string, count: number, lastUsedAt: number) => {
+      await write(
+        daemon,
+        'UPDATE tokens SET request_count = $count, reserved = $count, last_used_at = $lastUsedAt WHERE id = $id',
+        { id, count, lastUsedAt },
+      );
+    };
+
+    await issue('expired', { duration_minutes: 1 });
+    daemon.clock.advance(60_000);
+    await used((await issue('half', { max_requests: 10 })).id, 5, 1_800_000_000_000);
+    await used((await issue('full', { max_requests: 10 })).id, 10, 1_800_000_000_000);
+    await used((await issue('unlimited')).id, 5, 1_700_000_000_000);
+    await daemon.manage('DELETE', `/manage/tokens/${(await issue('revoked')).id}`);
+    await issue('of the idle', { duration_hours: 48 }, idle);
+    await issue('100%_sure', { duration_hours: 48 });
+    await issue('ÄPFEL');
+    for (let i = 0; i < 5; i++) await issue(undefined);
+    await write(daemon, "UPDATE tokens SET created_at = 1800000000000 WHERE name = ''");
+    await daemon.manage('PATCH', `/manage/projects/${idle.id}`, { is_active: false });
+    all = await list('limit=1000');
+  });
+  after(() => daemon.stop());
+
+  it('shows each token as its detail does, without any secret', async () => {
+    expect(all).to.have.length(13);
+    for (const shown of all) expect(shown).to.deep.equal(await daemon.token(shown.id));
+  });
+
+  it('shows the newest first and says how many there are', async () => {
+    expect(all).to.deep.equal(await list('sort=-created_at'));
+    expect(await totalOf('limit=2')).to.equal(13);
+  });
+
+  describe('sorted', () => {
+    const valueOf: Record<string, (token: WireToken) => string | number> = {
+      created_at: ({ created_at }) => created_at,
+      expires_at: ({ expires_at }) => expires_at,
+      last_used_at: ({ last_used_at }) => last_used_at ?? '',
+      request_count: ({ request_count }) => request_count,
+      name: ({ name }) => name ?? '',
+    };
+    for (const [field, value] of Object.entries(valueOf)) {
+      for (const direction of ['', '-']) {
+        for (const limit of [1, 4, 13]) {
+          it(`by ${direction}${field} comes whole and in order in pages of ${limit}`, async () => {
+            const pages = await pagesOf<WireToken>(daemon, `/manage/tokens?sort=${direction}${field}&limit=${limit}`);
+            expect(pages).to.have.length(Math.ceil(13 / limit));
+            const shown = pages.flat();
+            expect(new Set(shown.map(({ id }) => id)).size).to.equal(13);
+            const values = shown.map(value);
+            const inOrder = [...values].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+            expect(values).to.deep.equal(direction === '-' ? inOrder.reverse() : inOrder);
+          });
+        }
+      }
+    }
+
+    it('goes on where it was although tokens came and changed meanwhile', async () => {
+      const own = await startDaemon();
+      const { id: projectId } = await own.createProject();
+      for (let i = 0; i < 4; i++) {
+        await own.createToken(projectId, { name: `old ${i}` });
+        own.clock.advance(1);
+      }
+      const first = await own.manage('GET', '/manage/tokens?limit=2');
+      const shown = first.body as WireToken[];
+      await own.createToken(projectId, { name: 'new' });
+      await own.manage('DELETE', `/manage/tokens/${shown[1]!.id}`);
+      const next = /<([^>]+)>/.exec(first.headers.get('link')!)![1]!;
+      const rest = await bodyOf<WireToken[]>(own.manage('GET', next));
+      expect([...shown, ...rest].map(({ name }) => name)).to.deep.equal(['old 3', 'old 2', 'old 1', 'old 0']);
+      await own.stop();
+    });
+  });
+
+  it('goes on with another limit, the older name of a filter, and the default order written out or not', async () => {
+    const first = await daemon.manage('GET', `/manage/tokens?project_id=${busy.id}&limit=2`);
+    const cursor = /cursor=([^&>]+)/.exec(first.headers.get('link')!)![1]!;
+    const rest = await list(`limit=100&sort=-created_at&projectId=${busy.id}&cursor=${cursor}`);
+    expect([...(first.body as WireToken[]), ...rest]).to.deep.equal(await list(`project_id=${busy.id}`));
+  });
+
+  it('shows 100 unless limit says otherwise', async () => {
+    const own = await startDaemon();
+    const { id } = await own.createProject();
+    for (let i = 0; i < 101; i++) await own.createToken(id);
+    expect(await bodyOf(own.manage('GET', '/manage/tokens'))).to.have.length(100);
+    expect(await bodyOf(own.manage('GET', '/manage/tokens?limit=1000'))).to.have.length(101);
+    await own.stop();
+  });
+
+  describe('filtered', () => {
+    for (const state of STATES) {
+      it(`by state=${state} shows those that say so themselves, and counts them`, async () => {
+        const expected = all.filter((token) => token.state === state);
+        expect(expected).not.to.have.length(0);
+        expect(await list(`state=${state}`)).to.deep.equal(expected);
+        expect(await totalOf(`state=${state}&limit=1`)).to.equal(expected.length);
+      });
+    }
+
+    it('by active_only=true shows those that could be used now', async () => {
+      expect(await list('active_only=true')).to.deep.equal(await list('state=active'));
+      expect(await list('active_only=true&state=active')).to.deep.equal(await list('state=active'));
+    });
+
+    it('by active_only=false shows all', async () => {
+      expect(await list('active_only=false')).to.deep.equal(all);
+    });
+
+    it('by project_id shows those of the project, none for one that does not exist', async () => {
+      expect(await names(`project_id=${idle.id}`)).to.deep.equal(['of the idle']);
+      expect(await list('project_id=00000000-0000-4000-8000-000000000000')).to.deep.equal([]);
+    });
+
+    it('takes projectId for project_id, as clients of the older implementation write it', async () => {
+      expect(await names(`projectId=${idle.id}`)).to.deep.equal(['of the idle']);
+    });
+
+    it('by expires_after and expires_before, the bounds themselves excluded', async () => {
+      const { expires_at } = all.find(({ name }) => name === 'of the idle')!;
+      expect(await names(`expires_after=${expires_at}`)).to.deep.equal(['100%_sure']);
+      const tomorrow = new Date(daemon.clock.now() + 25 * 3_600_000).toISOString();
+      expect(await names(`expires_after=${tomorrow}&expires_before=${expires_at}`)).to.deep.equal([]);
+      expect(await names(`expires_after=${tomorrow}`)).to.deep.equal(['100%_sure', 'of the idle']);
+      expect(await names(`expires_before=${new Date(daemon.clock.now()).toISOString()}`)).to.deep.equal(['expired']);
+    });
+
+    it('by used_over shows capped tokens of which more than that is used', async () => {
+      expect(await names('used_over=49')).to.deep.equal(['full', 'half']);
+      expect(await names('used_over=50')).to.deep.equal(['full']);
+      expect(await names('used_over=100')).to.deep.equal([]);
+    });
+
+    for (const [q, found] of [
+      ['EXPIR', ['expired']],
+      ['äpf', ['ÄPFEL']],
+      ['%', ['100%_sure']],
+      ['0%_', ['100%_sure']],
+      ['_', ['100%_sure']],
+      ['!', []],
+      ["' OR 1=1 --", []],
+    ] as const) {
+      it(`by q=${q} shows the names with that in them, in any case`, async () => {
+        expect(await names(`q=${encodeURIComponent(q)}`)).to.deep.equal(found);
+      });
+    }
+
+    it('by q shows those whose id begins so, and no other', async () => {
+      const { id } = all[0]!;
+      expect((await list(`q=${id.slice(0, 13)}`)).map((token) => token.id)).to.deep.equal([id]);
+      expect(await list(`q=${id.slice(1)}`)).to.deep.equal([]);
+    });
+
+    const encoded = (query: Record<string, string>) => new URLSearchParams(query).toString();
+
+    for (const state of [
+      'active,rate_limited',
+      '!active',
+      '!revoked,expired',
+      'expired,expired',
+      `!${STATES.join(',')}`,
+    ]) {
+      it(`by state=${state} shows those, and counts them`, async () => {
+        const isExcluded = state.startsWith('!');
+        const expected = all.filter((token) => state.replace('!', '').split(',').includes(token.state) !== isExcluded);
+        expect(await list(`state=${state}&limit=1000`)).to.deep.equal(expected);
+        expect(await totalOf(`state=${state}&limit=1`)).to.equal(expected.length);
+      });
+    }
+
+    it('by several project_id, or by all others', async () => {
+      expect(await list(`project_id=${busy.id},${idle.id}`)).to.deep.equal(all);
+      expect(await names(`project_id=!${busy.id}`)).to.deep.equal(['of the idle']);
+      expect(await list(`project_id=!${busy.id},${idle.id}`)).to.deep.equal([]);
+    });
+
+    for (const [words, found] of [
+      ['u', ['100%_sure', 'full', 'unlimited']],
+      ['u !fu', ['100%_sure', 'unlimited']],
+      ['u l !fu', ['unlimited']],
+      ['"of the" idle', ['of the idle']],
+      ['idle !"of the"', []],
+      ['äpf', ['ÄPFEL']],
+      ['%_ !"!"', ['100%_sure']],
+      ['"!"', []],
+    ] as const) {
+      it(`by words=${words} shows those with all words that are wanted and none that is not`, async () => {
+        expect(await names(encoded({ words }))).to.deep.equal(found);
+        expect(await totalOf(encoded({ words, limit: '1' }))).to.equal(found.length);
+      });
+    }
+
+    it('by words finds the beginnings of ids as well', async () => {
+      const { id } = all[0]!;
+      const beginning = id.slice(0, 13);
+      expect((await list(`words=${beginning}`)).map((token) => token.id)).to.deep.equal([id]);
+      expect(await list(`words=!${beginning}`)).to.deep.equal(all.slice(1));
+    });
+
+    it('by q and words shows what both let through', async () => {
+      expect(await names(encoded({ q: 'u', words: '!full !_sure' }))).to.deep.equal(['unlimited']);
+    });
+
+    it('by used_under shows capped tokens of which less than that is used', async () => {
+      expect(await names('used_under=51')).to.deep.equal(['half']);
+      expect(await names('used_under=50')).to.deep.equal([]);
+      expect(await names('used_over=40&used_under=100')).to.deep.equal(['half']);
+    });
+
+    it('by times of expiry that are counted from now', async () => {
+      expect(await names('expires_before=0s')).to.deep.equal(['expired']);
+      expect(await names('expires_after=25h')).to.deep.equal(['100%_sure', 'of the idle']);
+      expect(await names('expires_after=25h&expires_before=47h')).to.deep.equal([]);
+      expect(await names('expires_after=-1d&expires_before=0s')).to.deep.equal(['expired']);
+    });
+
+    it('by times that are counted from now goes on with its cursor while time goes on', async () => {
+      const own = await startDaemon();
+      const { id } = await own.createProject();
+      for (const hours of [1, 2, 3, 4]) await own.createToken(id, { name: `${hours} h`, duration_hours: hours });
+      const first = await own.manage('GET', '/manage/tokens?expires_after=90m&sort=expires_at&limit=1');
+      expect(first.headers.get('x-total-count')).to.equal('3');
+      own.clock.advance(3_600_000);
+      const next = /<([^>]+)>/.exec(first.headers.get('link')!)![1]!;
+      const rest = await own.manage('GET', next.replace('limit=1', 'limit=9'));
+      expect((rest.body as WireToken[]).map(({ name }) => name)).to.deep.equal(['3 h', '4 h']);
+      expect(rest.headers.get('x-total-count')).to.equal('2');
+      await own.stop();
+    });
+
+    it('by several shows what all of them let through, in the order and pages asked for', async () => {
+      const query = `project_id=${busy.id}&active_only=true&q=u&sort=name&limit=1`;
+      const pages = await pagesOf<WireToken>(daemon, `/manage/tokens?${query}`);
+      expect(pages.map((page) => page.map(({ name }) => name))).to.deep.equal([['100%_sure'], ['unlimited']]);
+      expect(await totalOf(query)).to.equal(2);
+    });
+  });
+
+  describe('refuses with 400', () => {
+    for (const query of [
+      'active_only',
+      'state=dead',
+      'state=',
+      'sort=id',
+      'sort=--name',
+      'sort=',
+      'limit=0',
+      'limit=1001',
+      'limit=ten',
+      'used_over=101',
+      'used_over=-1',
+      'used_over=5.5',
+      'used_under=101',
+      'state=active,dead',
+      'state=active,',
+      'state=!',
+      'state=active,!revoked',
+      'state=!!active',
+      'project_id=a,,b',
+      'project_id=a,!b',
+      `project_id=${Array.from({ length: 21 }, (_, i) => i).join(',')}`,
+      'words=',
+      'words=!',
+      'words=a%20%20b',
+      'words=%22open',
+      'words=%22%22',
+      'words=a%22b',
+      'words=!!a',
+      'words=a%09b',
+      `words=${Array.from({ length: 11 }, () => 'a').join('+')}`,
+      `words=${'x'.repeat(101)}`,
+      'expires_before=2w',
+      'expires_before=h',
+      'expires_before=1.5h',
+      'expires_after=1234567s',
+      'expires_after=tomorrow',
+      'expires_after=2030-02-30T00:00:00Z',
+      'expires_before=1700000000000',
+      'expires_before=2030-01-01T00:00:00%2B0200',
+      'project_id=',
+      'q=',
+      `q=${'x'.repeat(101)}`,
+      'cursor=x',
+      'cursor=',
+    ]) {
+      it(`?${query.slice(0, 50)}, naming what is wrong`, async () => {
+        const error = problemOf(await daemon.manage('GET', `/manage/tokens?${query}`), 400, 'invalid_request');
+        expect(error).to.match(new RegExp(`^${/^\w+/.exec(query)![0]} must be `));
+      });
+    }
+
+    for (const name of ['project_id', 'projectId', 'active_only', 'state', 'limit', 'q']) {
+      it(`S03 ${name} given twice, which would widen the filter`, async () => {
+        const value = { active_only: 'true', state: 'active', limit: '5' }[name] ?? busy.id;
+        const answer = await daemon.manage('GET', `/manage/tokens?${name}=${value}&${name}=${value}`);
+        expect(problemOf(answer, 400, 'invalid_request')).to.match(/ is given more than once$/);
+      });
+    }
+
+    it('S03 project_id and projectId at once', async () => {
+      const answer = await daemon.manage('GET', `/manage/tokens?project_id=${busy.id}&projectId=${busy.id}`);
+      expect(problemOf(answer, 400, 'invalid_request')).to.equal('project_id is given more than once');
+    });
+
+    it('an active_only that contradicts state', async () => {
+      const answer = await daemon.manage('GET', '/manage/tokens?active_only=true&state=revoked');
+      expect(problemOf(answer, 400, 'invalid_request')).to.equal('active_only and state contradict each other');
+    });
+
+    it('a cursor of the same list in another order', async () => {
+      const { headers } = await daemon.manage('GET', '/manage/tokens?limit=1&sort=name');
+      const cursor = /cursor=([^&>]+)/.exec(headers.get('link')!)![1]!;
+      problemOf(await daemon.manage('GET', `/manage/tokens?sort=-name&cursor=${cursor}`), 400, 'invalid_request');
+    });
+
+    describe('a cursor', () => {
+      const cursorFor = async (query: string) => {
+        const { headers } = await daemon.manage('GET', `/manage/tokens?limit=1&${query}`);
+        return /cursor=([^&>]+)/.exec(headers.get('link')!)![1]!;
+      };
+      const PROBLEM = 'cursor must be the cursor of a Link header of the same list, with the same filters and order';
+
+      // It would leave out, without a word, what of the other list comes before its position.
+      for (const [of, used] of [
+        ['sort=name', 'sort=-name'],
+        ['sort=created_at', 'sort=expires_at'],
+        ['', 'sort=created_at'],
+        ['active_only=true', ''],
+        ['', 'active_only=true'],
+        ['project_id=<busy>', 'project_id=<idle>'],
+        ['project_id=<busy>', 'project_id=<busy>&q=u'],
+        ['q=e', 'q=f'],
+        ['used_over=10', 'used_over=20'],
+      ] as const) {
+        it(`of ?${of} with ?${used}`, async () => {
+          const filled = (query: string) => query.replace('<busy>', busy.id).replace('<idle>', idle.id);
+          const answer = await daemon.manage(
+            'GET',
+            `/manage/tokens?${filled(used)}&cursor=${await cursorFor(filled(of))}`.replace('?&', '?'),
+          );
+          expect(problemOf(answer, 400, 'invalid_request')).to.equal(PROBLEM);
+        });
+      }
+
+      for (const [sort, value] of [
+        ['created_at', 'text'],
+        ['request_count', null],
+        ['expires_at', 1.5],
+        ['name', 5],
+      ] as const) {
+        it(`that was made by hand to compare ${sort} with ${JSON.stringify(value)}`, async () => {
+          const [list, , id] = JSON.parse(
+            Buffer.from(await cursorFor(`sort=${sort}`), 'base64url').toString(),
+          ) as unknown[];
+          const forged = Buffer.from(JSON.stringify([list, value, id])).toString('base64url');
+          const answer = await daemon.manage('GET', `/manage/tokens?sort=${sort}&cursor=${forged}`);
+          expect(problemOf(answer, 400, 'invalid_request')).to.equal(PROBLEM);
+        });
+      }
+    });
+
+    for (const query of ['active=true', 'page=2', 'PROJECT_ID=x', '__proto__=x', 'project_id[]=x', 'constructor=x']) {
+      it(`the unknown query name of ?${query}`, async () => {
+        const answer = await daemon.manage('GET', `/manage/tokens?${query}`);
+        expect(problemOf(answer, 400, 'invalid_request')).to.equal(`unknown query name: ${query.split('=')[0]}`);
+      });
+    }
+  });
+});

@@ -1,0 +1,183 @@
+import { expect } from 'chai';
+import { crc32 } from 'node:zlib';
+import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
+import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { auditOf, bodyOf, problemOf, storedIn } from '../../support/management.js';
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const HOUR_MS = 3_600_000;
+
+describe('tokens', () => {
+  let daemon: TestDaemon;
+  let project: WireProject;
+
+  before(async () => {
+    daemon = await startDaemon();
+  });
+  beforeEach(async () => {
+    project = await daemon.createProject();
+  });
+  after(() => daemon.stop());
+
+  const issue = (fields: object) => daemon.manage('POST', '/manage/tokens', fields);
+  const setProjectActive = (isActive: boolean) =>
+    bodyOf(daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive }));
+
+  describe('creation', () => {
+    it('H12 answers 201 with a token that lives 24 hours, is unlimited and unused, and its secret', async () => {
+      const created = await bodyOf<WireTokenCreated>(issue({ project_id: project.id }), 201);
+      const { id, token, created_at, expires_at, obfuscated, ...rest } = created;
+      expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(24 * HOUR_MS);
+      expect(obfuscated).to.equal(`${token.slice(0, 10)}…${token.slice(-4)}`);
+      expect(rest).to.deep.equal({
+        project_id: project.id,
+        name: null,
+        is_active: true,
+        state: 'active',
+        max_requests: 0,
+        request_count: 0,
+        cache_hit_count: 0,
+        last_used_at: null,
+      });
+    });
+
+    it('I15 I16 gives the secret nowhere else, the audit log included, and forbids to store the answer', async () => {
+      const answer = await issue({ project_id: project.id });
+      const { token, ...shown } = await bodyOf<WireTokenCreated>(answer, 201);
+      expect(answer.headers.get('cache-control')).to.equal('no-store');
+      const others = [
+        await daemon.manage('GET', `/manage/tokens/${shown.id}`),
+        await daemon.manage('GET', '/manage/tokens'),
+        await daemon.manage('PATCH', `/manage/tokens/${shown.id}`, { is_active: true }),
+        await daemon.manage('POST', '/manage/tokens/lookup', { token }),
+        await daemon.manage('DELETE', `/manage/tokens/${shown.id}`),
+      ];
+      expect(others[0]?.body).to.deep.equal(shown);
+      const shownAfterwards = [...others.map(({ body }) => body as unknown), ...(await auditOf(daemon))];
+      expect(JSON.stringify(shownAfterwards)).to.include(shown.obfuscated).and.not.to.include(token.slice(10, -4));
+      for (const { headers } of others) expect(headers.get('cache-control')).not.to.match(/public|max-age/);
+    });
+
+    it('H14 makes secrets of a prefix, 43 random characters and a CRC-32 of all that', async () => {
+      const secrets = new Set<string>();
+      for (let i = 0; i < 20; i++) {
+        const { token } = await daemon.createToken(project.id);
+        const [, checked = '', checksum = ''] = /^(sk-wt-[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/.exec(token) ?? [];
+        expect(numberOf(checksum), token).to.equal(crc32(checked));
+        secrets.add(checked.slice(0, 30));
+      }
+      expect(secrets.size).to.equal(20);
+    });
+
+    for (const [fields, lifetimeMs] of [
+      [{ duration_hours: 1 }, HOUR_MS],
+      [{ duration_hours: 720 }, 720 * HOUR_MS],
+      [{ duration_hours: 8760 }, 8760 * HOUR_MS],
+      [{ duration_minutes: 1 }, 60_000],
+      [{ duration_minutes: 525_600 }, 525_600 * 60_000],
+    ] as const) {
+      it(`with ${JSON.stringify(fields)} lasts that long`, async () => {
+        const { created_at, expires_at } = await daemon.createToken(project.id, fields);
+        expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(lifetimeMs);
+      });
+    }
+
+    it('takes the largest cap and a name', async () => {
+      const fields = { max_requests: 2_147_483_647, name: 'Nächtlicher Lauf ✓' };
+      expect(await daemon.createToken(project.id, fields)).to.include(fields);
+    });
+
+    it('F14 is refused for an inactive project with 400, and possible again once it is active', async () => {
+      await setProjectActive(false);
+      const error = problemOf(await issue({ project_id: project.id }), 400, 'project_inactive');
+      expect(error).to.equal('cannot generate tokens for inactive project');
+      await setProjectActive(true);
+      await daemon.createToken(project.id);
+    });
+
+    for (const id of [UNKNOWN_ID, 'nonsense', "' OR 1=1"]) {
+      it(`is 404 for the project ${id}`, async () => {
+        expect(problemOf(await issue({ project_id: id }), 404, 'not_found')).to.equal('project not found');
+      });
+    }
+
+    it('F14 that races a deactivation leaves no token that can be used while the project is inactive', async () => {
+      const [, ...answers] = await Promise.all([
+        setProjectActive(false),
+        ...Array.from({ length: 10 }, () => issue({ project_id: project.id })),
+      ]);
+      for (const answer of answers) {
+        if (answer.status === 201)
+          expect((await daemon.call((answer.body as WireTokenCreated).token)).status).to.equal(403);
+        else problemOf(answer, 400, 'project_inactive');
+      }
+    });
+  });
+
+  describe('a look-up by secret', () => {
+    const lookUp = (secret: unknown) => daemon.manage('POST', '/manage/tokens/lookup', { token: secret });
+
+    it('finds the token', async () => {
+      const { token, ...shown } = await daemon.createToken(project.id);
+      expect(await bodyOf(lookUp(token))).to.deep.equal(shown);
+    });
+
+    it('is 404 for a secret that is nobody’s, misspelt or shortened', async () => {
+      const { token } = await daemon.createToken(project.id);
+      const other = `sk-wt-${'0'.repeat(43)}`;
+      for (const secret of [
+        other + digitsOf(crc32(other)),
+        `${token.slice(0, -1)}_`,
+        token.slice(0, -1),
+        token.toUpperCase(),
+        'x',
+      ]) {
+        expect(problemOf(await lookUp(secret), 404, 'not_found')).to.equal('token not found');
+      }
+    });
+
+    for (const secret of ['', 7, null, 'x'.repeat(201)]) {
+      it(`refuses ${JSON.stringify(secret).slice(0, 20)} with 400`, async () => {
+        problemOf(await lookUp(secret), 400, 'invalid_request');
+      });
+    }
+  });
+
+  describe('bad input at creation', () => {
+    const refusedFields: [row: string, field: string, values: unknown[]][] = [
+      ['S01', 'duration_hours', [0, -1, 1.5, '24', null, true, 8761, 1e9, 2.4e9, 1e300, [24], {}]],
+      ['S01', 'duration_minutes', [0, -1, 0.5, '60', null, 525_601]],
+      ['S02', 'max_requests', [-1, 1.5, '10', null, true, 2 ** 31, 2 ** 53 + 1, 1e300]],
+      ['S03', 'project_id', ['', 7, null, ['x'], { ne: 'x' }]],
+      ['S05', 'name', ['', '  ', 'x'.repeat(101), 'a\nb', 'a\u009bb', 7, null]],
+    ];
+    for (const [row, field, values] of refusedFields) {
+      for (const value of values) {
+        it(`${row} refuses ${field} ${JSON.stringify(value).slice(0, 30)} with 400, and stores nothing`, async () => {
+          const before = await storedIn(daemon);
+          const answer = await issue({ project_id: project.id, [field]: value });
+          expect(problemOf(answer, 400, 'invalid_request')).to.match(new RegExp(`^${field} must be `));
+          expect(await storedIn(daemon)).to.deep.equal(before);
+        });
+      }
+    }
+
+    it('refuses both durations at once', async () => {
+      const answer = await issue({ project_id: project.id, duration_hours: 1, duration_minutes: 60 });
+      expect(problemOf(answer, 400, 'invalid_request')).to.equal(
+        'duration_hours and duration_minutes exclude each other',
+      );
+    });
+  });
+});
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+function numberOf(digits: string): number {
+  return Array.from(digits).reduce((value, digit) => value * 62 + BASE62.indexOf(digit), 0);
+}
+
+function digitsOf(value: number): string {
+  return Array.from({ length: 6 }, (_, i) => BASE62[Math.floor(value / 62 ** (5 - i)) % 62]).join('');
+}

@@ -1,0 +1,646 @@
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+import { type Outage, takeDatabaseAway } from '../../support/outage.js';
+import { type Answer, json } from '../../support/provider.js';
+import { type Fields, head } from '../../support/raw.js';
+import { Scene } from '../../support/scene.js';
+import type { SqliteDatabase } from '../../../daemon/store/sql/sqlite-database.js';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const NONE = {
+  requests: 0,
+  hits: 0,
+  refused: 0,
+  errors: 0,
+  upstream_refused: 0,
+  upstream_errors: 0,
+  cut: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+};
+
+const answering =
+  (promptTokens: number, completionTokens: number, model = 'gpt-test'): Answer =>
+  (_req, res) => {
+    json(res, 200, { model, choices: [], usage: { prompt_tokens: promptTokens, completion_tokens: completionTokens } });
+  };
+
+async function report(daemon: TestDaemon, query = ''): Promise<Record<string, unknown>[]> {
+  const answer = await daemon.manage('GET', `/manage/usage${query === '' ? '' : `?${query}`}`);
+  expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
+  return answer.body as Record<string, unknown>[];
+}
+
+describe('usage', () => {
+  let scene: Scene;
+
+  beforeEach(async () => {
+    scene = await Scene.open({ HTTP_CACHE_ENABLED: 'true' });
+    scene.provider.answer = answering(10, 3);
+  });
+  afterEach(() => scene.close());
+
+  const chat = async (secret = scene.secret, fields: Fields = {}) => {
+    const body = '{"model":"asked-for"}';
+    const answer = await scene.send(
+      head('POST /v1/chat', secret, { 'Content-Length': String(body.length), ...fields }) + body,
+    );
+    await scene.inFlight(0);
+    return answer;
+  };
+  const told = (requests: number) => eventually('all are over', () => scene.daemon.ended.length === requests);
+
+  it('of nobody is a line of zeros, and no lines', async () => {
+    expect(await report(scene.daemon)).to.deep.equal([NONE]);
+    expect(await report(scene.daemon, 'by=token')).to.deep.equal([]);
+  });
+
+  it('adds up requests, and what they took', async () => {
+    for (let n = 0; n < 3; n++) await chat();
+    expect(await report(scene.daemon)).to.deep.equal([
+      { ...NONE, requests: 3, prompt_tokens: 30, completion_tokens: 9 },
+    ]);
+  });
+
+  it('tells apart tokens, projects, models, hours and days', async () => {
+    const other = await scene.daemon.createToken((await scene.daemon.createProject()).id);
+    await chat();
+    scene.provider.answer = answering(100, 30, 'other-model');
+    await chat();
+    await chat(other.token);
+    await told(3);
+    const [, second, third] = scene.daemon.ended;
+    const hour = (timeMs: number) => new Date(timeMs - (timeMs % HOUR_MS)).toISOString();
+    const one = { ...NONE, requests: 1, prompt_tokens: 10, completion_tokens: 3 };
+    const large = { ...NONE, requests: 1, prompt_tokens: 100, completion_tokens: 30 };
+    const own = { token_id: scene.token.id, project_id: scene.project.id };
+    expect(await report(scene.daemon, 'by=token')).to.have.deep.members([
+      { token_id: scene.token.id, ...NONE, requests: 2, prompt_tokens: 110, completion_tokens: 33 },
+      { token_id: other.id, ...large },
+    ]);
+    expect(await report(scene.daemon, 'by=model,token,project')).to.have.deep.members([
+      { ...own, model: 'gpt-test', ...one },
+      { ...own, model: 'other-model', ...large },
+      { token_id: other.id, project_id: other.project_id, model: 'other-model', ...large },
+    ]);
+    expect(await report(scene.daemon, `by=hour,day&token_id=${other.id}`)).to.deep.equal([
+      { hour: hour(third!.timeMs), day: `${hour(third!.timeMs).slice(0, 10)}T00:00:00.000Z`, ...large },
+    ]);
+    expect(await report(scene.daemon, `by=model&project_id=${scene.project.id}`)).to.have.deep.members([
+      { model: 'gpt-test', ...one },
+      { model: 'other-model', ...large },
+    ]);
+    expect(second!.usage).to.deep.equal({ promptTokens: 100, completionTokens: 30, totalTokens: null });
+  });
+
+  it('knows refusals, failures and clients that left', async () => {
+    await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    await chat();
+    await scene.daemon.manage('PATCH', `/manage/tokens/${scene.token.id}`, { is_active: true });
+    scene.provider.answer = (_req, res) => {
+      json(res, 500, { error: {} });
+    };
+    await chat();
+    scene.provider.answer = (_req, res) => {
+      json(res, 404, { error: {} });
+    };
+    await chat();
+    const { client, upstream } = await scene.midStream();
+    client.destroy();
+    await told(4);
+    upstream.destroy(); // It might have been kept.
+    expect(await report(scene.daemon, 'by=token,model')).to.deep.equal([
+      { token_id: scene.token.id, model: null, ...NONE, requests: 2, refused: 1 },
+      {
+        token_id: scene.token.id,
+        model: 'asked-for',
+        ...NONE,
+        requests: 2,
+        errors: 1,
+        upstream_refused: 1,
+        upstream_errors: 1,
+      },
+    ]);
+  });
+
+  it('counts what comes out of the cache as hits, which take no tokens', async () => {
+    const opted = { 'Cache-Control': 'public' };
+    for (let n = 0; n < 3; n++) await chat(scene.secret, opted);
+    await told(3);
+    expect(await report(scene.daemon, 'by=model')).to.deep.equal([
+      { model: 'gpt-test', ...NONE, requests: 3, hits: 2, prompt_tokens: 10, completion_tokens: 3 },
+    ]);
+    expect(scene.daemon.ended.map(({ usage }) => usage?.promptTokens ?? null)).to.deep.equal([10, null, null]);
+  });
+
+  it('takes nothing from an answer that the upstream only confirmed', async () => {
+    scene.provider.answer = (req, res) => {
+      if (req.headers['if-none-match'] === '"v"')
+        res.writeHead(304, { ETag: '"v"', 'Cache-Control': 'max-age=60' }).end();
+      else json(res, 200, { model: 'm', usage: { prompt_tokens: 5 } }, { ETag: '"v"', 'Cache-Control': 'max-age=1' });
+    };
+    await scene.send(head('GET /v1/a', scene.secret));
+    scene.daemon.clock.advance(2_000);
+    await scene.send(head('GET /v1/a', scene.secret));
+    await told(2);
+    expect(
+      scene.daemon.ended.map(({ model, usage, cache }) => [model, usage?.promptTokens ?? null, cache]),
+    ).to.deep.equal([
+      ['m', 5, 'miss'],
+      ['m', null, 'miss'],
+    ]);
+  });
+
+  it('is read from streams, also when the client leaves early', async () => {
+    const event = (usage: object | null) => `data: ${JSON.stringify({ model: 'gpt-s', choices: [], usage })}\n\n`;
+    scene.provider.answer = (_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      res.write(event(null) + event({ prompt_tokens: 4, completion_tokens: 1 }).slice(0, 20));
+      setImmediate(() => res.write(`${event({ prompt_tokens: 4, completion_tokens: 1 }).slice(20)}: more\n\n`));
+    };
+    const client = await scene.client(head('GET /v1/stream', scene.secret));
+    await client.seen(': more');
+    client.destroy();
+    expect(await scene.onlyEnd()).to.deep.include({
+      outcome: 'client_closed',
+      model: 'gpt-s',
+      usage: { promptTokens: 4, completionTokens: 1, totalTokens: null },
+    });
+  });
+
+  it('is read from compressed answers, large ones too, which go to the client as they are', async () => {
+    const noise = Array.from({ length: 30_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
+    const compressed = gzipSync(JSON.stringify({ model: 'm', choices: [noise], usage: { prompt_tokens: 7 } }));
+    scene.provider.answer = (_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }).end(compressed);
+    };
+    const answer = await chat();
+    expect(answer.body.equals(compressed)).to.equal(true);
+    expect(await scene.onlyEnd()).to.deep.include({
+      model: 'm',
+      usage: { promptTokens: 7, completionTokens: null, totalTokens: null },
+    });
+    expect(await report(scene.daemon, 'by=model')).to.deep.equal([
+      { model: 'm', ...NONE, requests: 1, prompt_tokens: 7 },
+    ]);
+  });
+
+  it('is told of what was being decoded when the daemon stopped', async () => {
+    const noise = Array.from({ length: 90_000 }, (_, n) => ((n * 2_654_435_761) >>> 0).toString(36)).join('');
+    const compressed = gzipSync(JSON.stringify({ model: 'm', choices: [noise], usage: { prompt_tokens: 7 } }));
+    scene.provider.answer = (_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }).end(compressed);
+    };
+    await Promise.all(Array.from({ length: 8 }, () => scene.send(head('GET /v1/a', scene.secret))));
+    await scene.daemon.stop();
+    expect(scene.daemon.ended.map(({ usage }) => usage?.promptTokens)).to.deep.equal(Array(8).fill(7));
+    const next = await startDaemon({ upstream: scene.provider.url, dir: scene.daemon.dir });
+    expect(await report(next, 'by=model')).to.deep.equal([{ model: 'm', ...NONE, requests: 8, prompt_tokens: 56 }]);
+    await next.stop();
+  });
+
+  it('of requests whose token is not known is one line a reason', async () => {
+    for (let n = 0; n < 20; n++) await chat(`sk-wt-${String(n).padStart(49, '0')}`);
+    await scene.get(null);
+    await scene.send('OPTIONS /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    await told(22);
+    expect(await report(scene.daemon, 'by=token,project,model')).to.deep.equal([
+      { token_id: null, project_id: null, model: null, ...NONE, requests: 21, refused: 21 },
+    ]);
+    const rows = await scene.daemon.daemon.stores.database.select('SELECT code FROM usage_hourly');
+    expect(rows).to.deep.equal([{ code: 'unauthorized' }]);
+  });
+
+  it('does not grow with the models that a client makes up', async () => {
+    scene.provider.answer = (_req, res) => {
+      json(res, 404, { error: { code: 'model_not_found' } });
+    };
+    const ask = (model: string, secret: string) => {
+      const body = JSON.stringify({ model });
+      return scene.send(head('POST /v1/chat', secret, { 'Content-Length': String(body.length) }) + body);
+    };
+    for (let n = 0; n < 15; n++) await ask(`made-up-${n}`, scene.secret);
+    const other = await scene.daemon.createToken(scene.project.id);
+    await ask('also-made-up', other.token);
+    await told(16);
+    expect(scene.daemon.ended.map(({ model }) => model)).to.include('made-up-14');
+    const lines = await report(scene.daemon, `by=model`);
+    expect(lines).to.have.lengthOf(12);
+    expect(lines[0]).to.deep.equal({ model: 'other', ...NONE, requests: 5, upstream_refused: 5 });
+    expect(lines.map(({ model }) => model)).to.include.members(['made-up-0', 'made-up-9', 'also-made-up']);
+  });
+
+  it('says of which model requests failed that never succeeded, of 100 a day at most (finding D5)', async () => {
+    const { usage } = scene.daemon.daemon;
+    await chat();
+    const ended = await scene.onlyEnd();
+    const failed = { status: 404, outcome: 'upstream_refused' } as const;
+    for (let n = 0; n < 300; n++) usage.keep({ ...ended, ...failed, model: `failed-${n}`, tokenId: `t${n}` });
+    const models = (await report(scene.daemon, 'by=model')).map(({ model }) => String(model));
+    expect(models.filter((model) => model.startsWith('failed-'))).to.have.lengthOf(100);
+    expect(models).to.have.lengthOf(102);
+    // None of those takes the name of one that the provider answers for.
+    usage.keep({ ...ended, model: 'answered' });
+    usage.keep({ ...ended, ...failed, model: 'answered', tokenId: 't299' });
+    const answered = (await report(scene.daemon, 'by=model')).find(({ model }) => model === 'answered');
+    expect(answered).to.include({ requests: 2, upstream_refused: 1 });
+  });
+
+  it("tells the provider's refusals from ours, and both from its failures (finding A13)", async () => {
+    const statuses = [400, 401, 404, 429, 429, 500, 503];
+    for (const status of statuses) {
+      scene.provider.answer = (_req, res) => {
+        json(res, status, { error: {} });
+      };
+      await chat();
+    }
+    const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+    scene.provider.answer = answering(1, 1);
+    await chat(capped.token);
+    await chat(capped.token);
+    await told(9);
+    // The provider's 401 is to our key: the client gets a 502.
+    const own = { ...NONE, requests: 7, upstream_refused: 4, upstream_errors: 3, errors: 3 };
+    for (const by of ['token', 'token,hour']) {
+      const lines = await report(scene.daemon, `by=${by}`);
+      const [first, second] = lines.map(({ token_id: _, hour: __, ...counts }) => counts);
+      expect(first).to.deep.equal(own);
+      expect(second).to.include({ requests: 2, refused: 1, upstream_refused: 0, upstream_errors: 0, cut: 0 });
+    }
+    const outcomes = scene.daemon.ended.map(({ outcome }) => outcome);
+    expect(outcomes).to.deep.equal([
+      'upstream_refused',
+      'upstream_error',
+      'upstream_refused',
+      'upstream_refused',
+      'upstream_refused',
+      'upstream_error',
+      'upstream_error',
+      'ok',
+      'refused',
+    ]);
+  });
+
+  it('counts what a revocation cuts apart from what it keeps out (finding D5)', async () => {
+    const { client } = await scene.midStream();
+    const waiting = await scene.beforeHeaders();
+    await eventually('both are at the provider', () => scene.provider.received.length === 2);
+    await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+    await chat();
+    await told(3);
+    client.destroy();
+    waiting.destroy();
+    expect(scene.daemon.ended.map(({ outcome }) => outcome)).to.have.members(['revoked', 'revoked', 'refused']);
+    for (const query of ['', `token_id=${scene.token.id}`]) {
+      expect(await report(scene.daemon, query)).to.deep.equal([{ ...NONE, requests: 3, refused: 1, cut: 2 }]);
+    }
+  });
+
+  it('tells 500 models a day apart, and no more', async () => {
+    const { usage } = scene.daemon.daemon;
+    await chat();
+    const ended = await scene.onlyEnd();
+    for (let n = 0; n < 1_000; n++) usage.keep({ ...ended, model: `model-${n}` });
+    expect(await report(scene.daemon, 'by=model')).to.have.lengthOf(501);
+    usage.keep({ ...ended, model: 'model-of-the-next-day', timeMs: ended.timeMs + DAY_MS });
+    const tomorrow = `until=${new Date(ended.timeMs + 2 * DAY_MS).toISOString()}`;
+    expect(await report(scene.daemon, `by=model&${tomorrow}`)).to.have.lengthOf(502);
+  });
+
+  it('is written every few seconds, and is there after a kill', async () => {
+    await chat();
+    await told(1);
+    scene.daemon.clock.advance(5_000);
+    const { database } = scene.daemon.daemon.stores;
+    const written = () => database.select<{ requests: number }>('SELECT requests FROM usage_hourly');
+    await eventually('it is written', async () => (await written()).length > 0);
+    expect(await written()).to.deep.equal([{ requests: 1 }]);
+    await chat();
+    await told(2);
+    scene.daemon.clock.advance(5_000);
+    await eventually('it is added', async () => (await written())[0]?.requests === 2);
+  });
+
+  it('refuses what it does not understand', async () => {
+    const asked = (query: string) => scene.daemon.manage('GET', `/manage/usage?${query}`);
+    for (const query of [
+      'by=',
+      'by=tokens',
+      'by=token,',
+      'by=token%20,day',
+      'since=yesterday',
+      'until=2020-01-01',
+      'limit=3',
+      'project_id=',
+    ]) {
+      expect((await asked(query)).status, query).to.equal(400);
+    }
+    const backwards = await asked('since=2030-01-02T00:00:00Z&until=2030-01-01T00:00:00Z');
+    expect(backwards.body).to.include({
+      error: 'since must not be after until, which is now unless given',
+      code: 'invalid_request',
+    });
+    expect((await asked('since=2030-01-02T00:00:00Z')).status).to.equal(400);
+    const denied = await fetch(`${scene.daemon.url}/manage/usage`);
+    expect(denied.status).to.equal(401);
+  });
+
+  it('is no longer a list than anybody reads', async () => {
+    const { database } = scene.daemon.daemon.stores;
+    const make = (rows: number) =>
+      database.transact((tx) =>
+        tx.execute(
+          `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < $last)
+           INSERT OR REPLACE INTO usage_sums (kind, from_ms, project_id, token_id, model, requests, hits, prompt_tokens, completion_tokens, refused, errors)
+           SELECT 'token_day', $dayMs, 'p', 't' || i, 'm', 1, 0, 0, 0, 0, 0 FROM n`,
+          { last: rows - 1, dayMs: Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS },
+        ),
+      );
+    await make(50_000);
+    expect(await report(scene.daemon, 'by=token')).to.have.lengthOf(50_000);
+    await make(50_001);
+    const answer = await scene.daemon.manage('GET', '/manage/usage?by=token');
+    expect(answer.status).to.equal(400);
+    expect(JSON.stringify(answer.body)).to.match(/^\{"error":"more than 50000 lines/);
+  });
+});
+
+describe('usage over time', () => {
+  let daemon: TestDaemon;
+  let outage: Outage | undefined;
+
+  beforeEach(async () => {
+    daemon = await startDaemon({ dir: temporaryFolder(), env: { USAGE_RETENTION: '72h' } });
+  });
+  afterEach(async () => {
+    outage?.end();
+    outage = undefined;
+    await daemon.stop();
+  });
+
+  const DAY = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const ended = (timeMs: number, more: object = {}) => ({
+    requestId: 'r',
+    timeMs,
+    projectId: 'p',
+    tokenId: 't',
+    obfuscated: null,
+    clientIp: null,
+    method: 'POST',
+    path: '/v1/a',
+    status: 200,
+    code: null,
+    outcome: 'ok' as const,
+    isForwarded: true,
+    cache: 'miss' as const,
+    durationMs: 1,
+    upstreamMs: null,
+    firstByteMs: null,
+    bytesIn: 0,
+    bytesOut: 0,
+    streamed: false,
+    upstreamRequestId: null,
+    model: 'm',
+    usage: { promptTokens: 2, completionTokens: 1, totalTokens: 3 },
+    requestBody: null,
+    responseBody: null,
+    ...more,
+  });
+  const keep = (...args: Parameters<typeof ended>) => {
+    daemon.daemon.usage.keep(ended(...args));
+  };
+  const span = (fromMs: number, toMs: number) =>
+    `since=${new Date(fromMs).toISOString()}&until=${new Date(toMs).toISOString()}`;
+  const requests = async (query: string) => (await report(daemon, query)).map((line) => Number(line.requests));
+
+  it('adds up to the same from hours as from days', async () => {
+    const from = DAY - 2 * DAY_MS;
+    for (let hour = 0; hour < 48; hour++) {
+      for (const tokenId of ['t1', 't2']) {
+        for (const model of ['m1', 'm2']) {
+          keep(from + hour * HOUR_MS + 5, { tokenId, model });
+          keep(from + hour * HOUR_MS + 6, { tokenId, model, outcome: 'timeout', code: 'upstream_timeout' });
+        }
+      }
+    }
+    for (const [sinceHour, untilHour] of [
+      [0, 48],
+      [0, 24],
+      [24, 48],
+      [5, 43],
+      [7, 8],
+      [3, 24],
+      [24, 31],
+      [10, 40],
+    ] as const) {
+      const hours = untilHour - sinceHour;
+      const query = span(from + sinceHour * HOUR_MS + 1, from + untilHour * HOUR_MS);
+      const line = {
+        ...NONE,
+        requests: hours * 8,
+        errors: hours * 4,
+        prompt_tokens: hours * 16,
+        completion_tokens: hours * 8,
+      };
+      expect(await report(daemon, query), query).to.deep.equal([line]);
+      for (const by of [
+        'token',
+        'project',
+        'model',
+        'day',
+        'hour',
+        'token,hour',
+        'token,model,day',
+        'project,hour,model',
+      ]) {
+        const lines = await report(daemon, `by=${by}&${query}`);
+        const sum = (name: keyof typeof NONE) => lines.reduce((all, each) => all + Number(each[name]), 0);
+        const sums = Object.fromEntries(Object.keys(NONE).map((name) => [name, sum(name as keyof typeof NONE)]));
+        expect(sums, `${by} ${query}`).to.deep.equal(line);
+      }
+      expect(await requests(`by=token&token_id=t1&${query}`)).to.deep.equal([hours * 4]);
+      expect(await requests(`token_id=t1&project_id=p&${query}`)).to.deep.equal([hours * 4]);
+      expect(await requests(`project_id=q&${query}`)).to.deep.equal([0]);
+    }
+    const days = await report(daemon, `by=day&${span(from + 5 * HOUR_MS, DAY)}`);
+    expect(days.map(({ day, requests: count }) => [day, count])).to.deep.equal([
+      [new Date(from).toISOString(), 19 * 8],
+      [new Date(from + DAY_MS).toISOString(), 24 * 8],
+    ]);
+  });
+
+  it('counts a request in the hour in which it ended, up to its last millisecond', async () => {
+    keep(DAY - 1);
+    keep(DAY);
+    expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([1]);
+    expect(await requests(span(DAY, DAY + 1))).to.deep.equal([1]);
+    expect(await requests(span(DAY - 1, DAY + 1))).to.deep.equal([2]);
+  });
+
+  it('is that of the seven days up to now unless since and until say otherwise', async () => {
+    const nowMs = daemon.clock.now();
+    keep(nowMs - 7 * DAY_MS - HOUR_MS - 1);
+    keep(nowMs - 7 * DAY_MS + HOUR_MS);
+    keep(nowMs);
+    keep(nowMs + 2 * HOUR_MS);
+    expect(await requests('')).to.deep.equal([2]);
+    expect(await requests(`since=${new Date(nowMs - 8 * DAY_MS).toISOString()}`)).to.deep.equal([3]);
+    // The seven days are those before `until`.
+    expect(await requests(`until=${new Date(nowMs - 7 * DAY_MS + HOUR_MS + 1).toISOString()}`)).to.deep.equal([2]);
+    expect(await requests(span(nowMs - 8 * DAY_MS, nowMs + DAY_MS))).to.deep.equal([4]);
+  });
+
+  it('of a project is that of its tokens only, in each hour and each day', async () => {
+    for (const timeMs of [DAY - 2 * DAY_MS, DAY]) {
+      keep(timeMs);
+      keep(timeMs, { projectId: 'q', tokenId: 'u' });
+    }
+    const both = span(DAY - 2 * DAY_MS, DAY + 1);
+    for (const by of ['token', 'token,hour', 'token,day', 'project', 'model,hour']) {
+      const sum = (await requests(`by=${by}&project_id=q&${both}`)).reduce((all, each) => all + each, 0);
+      expect(sum, by).to.equal(2);
+    }
+    expect(await requests(`by=token&project_id=q&${span(DAY, DAY + 1)}`)).to.deep.equal([1]);
+    expect(await requests(`token_id=t&project_id=q&${both}`)).to.deep.equal([0]);
+  });
+
+  it('forgets whole days that are older than USAGE_RETENTION', async () => {
+    for (let day = 1; day <= 8; day++) for (let n = 0; n < 300; n++) keep(DAY - day * DAY_MS + 7, { tokenId: `t${n}` });
+    const lasting = () => requests(`by=day&${span(DAY - 9 * DAY_MS, DAY)}`);
+    expect(await lasting()).to.deep.equal(Array(8).fill(300));
+    daemon.clock.advance(600_000);
+    await eventually('what is old is gone', async () => (await lasting()).length < 8 && (await lasting()).length <= 4);
+    const { database } = daemon.daemon.stores;
+    const before = new Date(daemon.clock.now() - 72 * HOUR_MS).toISOString().slice(0, 10);
+    const firstKeptMs = Date.parse(`${before}T00:00:00Z`);
+    await eventually('hours and sums alike', async () => {
+      const [rows] = await database.select<{ n: number }>(
+        'SELECT COUNT(*) AS n FROM usage_hourly WHERE hour_ms < $firstKeptMs',
+        { firstKeptMs },
+      );
+      const [sums] = await database.select<{ n: number }>(
+        'SELECT COUNT(*) AS n FROM usage_sums WHERE from_ms < $firstKeptMs',
+        { firstKeptMs },
+      );
+      return rows?.n === 0 && sums?.n === 0;
+    });
+    expect(await requests(`by=hour&${span(firstKeptMs, DAY)}`)).to.deep.equal(
+      Array((DAY - firstKeptMs) / DAY_MS).fill(300),
+    );
+  });
+
+  it('keeps everything where USAGE_RETENTION is 0', async () => {
+    await daemon.stop();
+    daemon = await startDaemon({ dir: daemon.dir, env: { USAGE_RETENTION: '0' } });
+    keep(DAY - 3_000 * DAY_MS);
+    expect(await requests(span(DAY - 4_000 * DAY_MS, DAY))).to.deep.equal([1]);
+    const before = daemon.daemon.stores.database.statements;
+    daemon.clock.advance(600_000);
+    expect(daemon.daemon.stores.database.statements).to.equal(before);
+  });
+
+  it('waits while the database is away, and is written once', async () => {
+    keep(DAY - 1);
+    outage = takeDatabaseAway(daemon);
+    daemon.clock.advance(5_000);
+    await eventually('it was tried', () => daemon.logged.some((line) => line.includes('usage cannot be written now')));
+    const refused = await daemon.manage('GET', '/manage/usage');
+    expect(refused.status).to.equal(503);
+    expect(refused.body).to.include({ code: 'unavailable' });
+    keep(DAY - 1);
+    outage.end();
+    daemon.clock.advance(5_000);
+    expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([2]);
+  });
+
+  it('is added once when nobody hears that it was', async () => {
+    const { usage, database } = { usage: daemon.daemon.usage, database: daemon.daemon.stores.database };
+    const { writer } = database as SqliteDatabase;
+    const run = writer.run.bind(writer);
+    keep(DAY - 1);
+    for (const isDone of [true, false, true]) {
+      writer.run = async (sql, bind) => {
+        if (sql !== 'COMMIT') return run(sql, bind);
+        if (isDone) await run(sql, bind);
+        throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' });
+      };
+      await usage.flush().then(
+        () => expect.fail('it was heard'),
+        () => undefined,
+      );
+      writer.run = run;
+      keep(DAY - 1);
+    }
+    expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([4]);
+    expect(await requests(`by=token&${span(DAY - 2 * DAY_MS, DAY)}`)).to.deep.equal([4]);
+  });
+
+  it('is lost beyond what there is room for, and that is said', async () => {
+    for (let n = 0; n < 20_100; n++) keep(DAY - 1, { tokenId: `t${n}` });
+    for (let n = 0; n < 20_100; n++) keep(DAY - 1, { tokenId: `t${n}` });
+    expect(daemon.daemon.usage.waiting).to.equal(20_000);
+    expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([40_000]);
+    expect(daemon.logged.join('')).to.match(/usage is missing.*"requests":200/);
+  });
+
+  it('has rows whose ids stay, in the order of time', async () => {
+    keep(DAY - HOUR_MS);
+    keep(DAY, { tokenId: 'a' });
+    keep(DAY - 5 * HOUR_MS, { tokenId: 'z' });
+    await daemon.daemon.usage.flush();
+    const { database } = daemon.daemon.stores;
+    const ids = () =>
+      database.select<{ id: string; hour_ms: number }>('SELECT id, hour_ms FROM usage_hourly ORDER BY id');
+    const before = await ids();
+    expect(before.map(({ hour_ms }) => hour_ms)).to.deep.equal([DAY - 5 * HOUR_MS, DAY - HOUR_MS, DAY]);
+    for (const { id } of before)
+      expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/);
+    keep(DAY - HOUR_MS);
+    await daemon.daemon.usage.flush();
+    expect(await ids()).to.deep.equal(before);
+  });
+});
+
+describe('bodies in events', () => {
+  const CAPTURING = { OBSERVABILITY_CAPTURE_BODIES: 'true', OBSERVABILITY_MAX_BODY_BYTES: '80' };
+  const post = (scene: Scene, body: string) => scene.send(scene.post({ 'Content-Type': 'application/json' }, body));
+
+  it('are not there unless they are asked for', async () => {
+    const scene = await Scene.open();
+    await post(scene, '{"model":"m"}');
+    expect(await scene.onlyEnd()).to.include({ model: 'm', requestBody: null, responseBody: null });
+    await scene.close();
+  });
+
+  it('are cut and masked, streams are what they spell, and none of it is in the log', async () => {
+    const scene = await Scene.open(CAPTURING);
+    await post(scene, `{"model":"m","x":"${scene.secret} ${'word '.repeat(50)}"}`);
+    const { requestBody, responseBody } = await scene.onlyEnd();
+    expect(requestBody).to.match(/^\{"model":"m","x":"\*{8} (?:word )+\w{0,3}…\[cut: 80 of 326 bytes\]$/);
+    expect(responseBody).to.equal(requestBody);
+    expect(scene.daemon.logged.join('')).to.not.include('word word');
+
+    scene.daemon.ended.length = 0;
+    scene.provider.answer = undefined;
+    await scene.send(scene.post({}, '{"model":"gpt-test","stream":true}').replace('/v1/echo', '/v1/chat/completions'));
+    expect((await scene.onlyEnd()).responseBody).to.match(/^\{"id":"chatcmpl-1","object":"chat\.completion",/);
+    await scene.close();
+  });
+
+  it('of an answer out of the cache are there too', async () => {
+    const scene = await Scene.open({ ...CAPTURING, HTTP_CACHE_ENABLED: 'true' });
+    scene.provider.answer = (_req, res) => {
+      json(res, 200, { a: 1 }, { 'Cache-Control': 'max-age=60' });
+    };
+    for (let n = 0; n < 2; n++) await scene.send(head('GET /v1/a', scene.secret));
+    await eventually('both are over', () => scene.daemon.ended.length === 2);
+    expect(scene.daemon.ended.map(({ cache, responseBody }) => [cache, responseBody])).to.deep.equal([
+      ['miss', '{"a":1}'],
+      ['hit', '{"a":1}'],
+    ]);
+    await scene.close();
+  });
+});

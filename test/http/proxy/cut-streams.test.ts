@@ -1,0 +1,318 @@
+/** What a client is told when an answer that has begun is cut short. */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { expect } from 'chai';
+import { EventBoundary, FrameBoundary } from '../../../daemon/http/proxy/boundaries.js';
+import { eventually } from '../../support/eventually.js';
+import { chunk, type Fields, head, LAST_CHUNK, type RawClient } from '../../support/raw.js';
+import { Realtime } from '../../support/realtime.js';
+import { Scene } from '../../support/scene.js';
+
+const OPENAI: Fields = { 'X-Stainless-Lang': 'js' };
+const REVOKED = { message: 'token revoked', type: 'authentication_error', code: 'token_revoked' };
+
+const revoke = ({ daemon, token }: Scene) => daemon.manage('DELETE', `/manage/tokens/${token.id}`);
+const setProject = ({ daemon, project }: Scene, isActive: boolean) =>
+  daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive });
+
+/** A client that has seen all that the provider sent of its answer. */
+async function inTheMiddle(
+  scene: Scene,
+  sent: readonly string[],
+  fields: Fields = {},
+  answerFields: Record<string, string> = {},
+): Promise<{ client: RawClient; upstream: ServerResponse }> {
+  let upstream: ServerResponse | undefined;
+  scene.provider.answer = (_req, res) => {
+    upstream = res.writeHead(200, { 'Content-Type': 'text/event-stream', ...answerFields });
+    res.flushHeaders();
+    for (const piece of sent) res.write(piece);
+  };
+  const client = await scene.client(
+    head('POST /v1/chat/completions', scene.secret, { 'Content-Length': '0', ...fields }),
+  );
+  await client.seen(sent.at(-1) ?? '\r\n\r\n');
+  await scene.inFlight(1);
+  return { client, upstream: upstream! };
+}
+
+/** What came behind the head, once the connection has ended; never as if it were a whole answer. */
+async function cutAnswer(client: RawClient): Promise<string> {
+  await client.closed;
+  const text = client.pending.toString();
+  expect(text.endsWith(LAST_CHUNK), 'an end as of a whole answer').to.equal(false);
+  return text.slice(text.indexOf('\r\n\r\n') + 4);
+}
+
+describe('an answer that is cut', () => {
+  let scene: Scene;
+
+  before(async () => {
+    scene = await Scene.open({ REQUEST_TIMEOUT: '60s', HTTP_CACHE_ENABLED: 'true' });
+  });
+  beforeEach(() => scene.begin());
+  afterEach(async () => {
+    await scene.end();
+    await setProject(scene, true);
+  });
+  after(() => scene.close());
+
+  const CUTS: Record<string, { act: (at: Scene) => unknown; error: object; outcome: string }> = {
+    'its token is revoked': { act: revoke, error: REVOKED, outcome: 'revoked' },
+    "all its project's tokens are": {
+      act: ({ daemon, project }) => daemon.manage('POST', `/manage/projects/${project.id}/tokens/revoke`),
+      error: REVOKED,
+      outcome: 'revoked',
+    },
+    'its project is deactivated': {
+      act: (at) => setProject(at, false),
+      error: { message: 'project is inactive', type: 'permission_error', code: 'project_inactive' },
+      outcome: 'revoked',
+    },
+    'the provider is silent for REQUEST_TIMEOUT': {
+      act: ({ daemon }) => {
+        daemon.clock.advance(60_000);
+      },
+      error: { message: 'upstream timed out', type: 'server_error', code: 'upstream_timeout' },
+      outcome: 'timeout',
+    },
+  };
+  for (const [what, { act, error, outcome }] of Object.entries(CUTS)) {
+    it(`an event stream says why when ${what}, in an event more, and does not end as if it were whole (finding D4)`, async () => {
+      const { client } = await inTheMiddle(scene, ['data: 1\n\n', 'data: 2\n\n'], OPENAI);
+      await act(scene);
+      const event = `data: ${JSON.stringify({ error })}\n\n`;
+      expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n') + chunk('data: 2\n\n') + chunk(event));
+      await scene.aborted();
+      expect(await scene.onlyEnd()).to.include({ outcome, status: 200 });
+    });
+  }
+
+  it('says why in the form of the specification to a client without a dialect (finding D4)', async () => {
+    const { client } = await inTheMiddle(scene, ['data: 1\n\n'], { 'X-Request-ID': 'mine' });
+    await revoke(scene);
+    const event = 'data: {"error":"token revoked","code":"token_revoked","request_id":"mine"}\n\n';
+    expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n') + chunk(event));
+  });
+
+  for (const [what, pieces] of [
+    ['CRLF', ['data: 1\r\n\r', '\n']],
+    ['CR', ['data: 1\r\r']],
+    ['a comment', [': keep-alive\n\n']],
+  ] as const) {
+    it(`knows the end of an event by ${what} (finding D4)`, async () => {
+      const { client } = await inTheMiddle(scene, pieces, OPENAI);
+      await revoke(scene);
+      expect(await cutAnswer(client)).to.include('"code":"token_revoked"');
+    });
+  }
+
+  it('says why before the first event too (finding D4)', async () => {
+    const { client } = await inTheMiddle(scene, [], OPENAI);
+    await revoke(scene);
+    expect(await cutAnswer(client)).to.equal(chunk(`data: ${JSON.stringify({ error: REVOKED })}\n\n`));
+  });
+
+  for (const [what, sent, fields] of [
+    ['in the middle of an event', ['data: 1\n\n', 'data: 2\n'], {}],
+    ['in the middle of a line', ['data: 1\n\n', 'data: {"a":'], {}],
+    ['of a compressed stream', ['data: 1\n\n'], { 'Content-Encoding': 'gzip' }],
+    ['of a stream with a declared length', ['data: 1\n\n'], { 'Content-Length': '1000' }],
+    ['of what is no event stream', ['data: 1\n\n'], { 'Content-Type': 'text/plain' }],
+  ] as const) {
+    it(`is cut without a word ${what} (finding D4)`, async () => {
+      const { client } = await inTheMiddle(scene, sent, OPENAI, fields);
+      await revoke(scene);
+      const asSent = 'Content-Length' in fields ? sent : sent.map(chunk);
+      expect(await cutAnswer(client)).to.equal(asSent.join(''));
+    });
+  }
+
+  it('is cut without a word when it is the provider who broke it off (finding D4)', async () => {
+    const { client, upstream } = await inTheMiddle(scene, ['data: 1\n\n'], OPENAI);
+    upstream.destroy();
+    expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n'));
+  });
+
+  it('every one of those that wait for the same answer is told, and nothing of it is kept (finding D4)', async () => {
+    const streams: ServerResponse[] = [];
+    scene.provider.answer = (_req, res) => {
+      streams.push(res);
+    };
+    const ask = () => scene.client(head('GET /v1/models', scene.secret, OPENAI));
+    const clients = [await ask(), await ask(), await ask()];
+    await scene.inFlight(3);
+    // Each asks for itself once it is seen that the answer is a stream.
+    while (streams.length > 0 || clients.some(({ pending }) => !pending.includes('data: 1\n\n'))) {
+      streams.shift()?.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    await revoke(scene);
+    for (const client of clients) {
+      expect(await cutAnswer(client)).to.equal(
+        chunk('data: 1\n\n') + chunk(`data: ${JSON.stringify({ error: REVOKED })}\n\n`),
+      );
+    }
+  });
+
+  it('those that wait for another one’s answer are refused in their dialect (finding D4)', async () => {
+    scene.provider.answer = () => undefined;
+    const fields = { ...OPENAI, 'X-Of': 'the-same' };
+    const clients = [];
+    for (let i = 0; i < 3; i++) clients.push(await scene.client(head('GET /v1/models?same', scene.secret, fields)));
+    await scene.inFlight(3);
+    await revoke(scene);
+    for (const client of clients) {
+      const answer = await client.answer();
+      expect(answer.status).to.equal(401);
+      expect(answer.json.error).to.include({ code: 'unauthorized', type: 'authentication_error' });
+      expect(answer.header('www-authenticate')).to.include('error_description="revoked"');
+    }
+  });
+
+  it('says that the daemon stops when it is cut because of that (finding D4)', async () => {
+    const own = await Scene.open();
+    const { client } = await inTheMiddle(own, ['data: 1\n\n'], OPENAI);
+    await own.daemon.stop();
+    const error = { message: 'the proxy is shutting down', type: 'server_error', code: 'unavailable' };
+    expect(await cutAnswer(client)).to.equal(chunk('data: 1\n\n') + chunk(`data: ${JSON.stringify({ error })}\n\n`));
+    await own.provider.stop();
+  });
+});
+
+describe('a WebSocket that is cut', () => {
+  let scene: Scene;
+  let realtime: Realtime;
+
+  before(async () => {
+    scene = await Scene.open();
+    realtime = new Realtime(scene.provider);
+  });
+  beforeEach(() => scene.begin());
+  afterEach(async () => {
+    realtime.end();
+    await scene.end();
+    await setProject(scene, true);
+  });
+  after(async () => {
+    realtime.close();
+    await scene.close();
+  });
+
+  const begin = () => realtime.begin(scene.daemon.url, scene.secret);
+
+  for (const [what, act, reason] of [
+    ['its token is revoked', revoke, 'token revoked'],
+    ['its project is deactivated', (at: Scene) => setProject(at, false), 'project is inactive'],
+  ] as const) {
+    it(`is closed with 1008 and the reason when ${what} (finding D4)`, async () => {
+      const { client, socket } = await begin();
+      socket.send('x'.repeat(70_000));
+      await once(client, 'message');
+      const closed = once(client, 'close');
+      const closedThere = once(socket, 'close');
+      await act(scene);
+      const [code, why] = (await closed) as [number, Buffer];
+      expect([code, why.toString()]).to.deep.equal([1008, reason]);
+      await closedThere;
+      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 101 });
+    });
+  }
+
+  it('is closed with 1001 when the daemon stops (finding D4)', async () => {
+    const own = await Scene.open();
+    const there = new Realtime(own.provider);
+    const { client } = await there.begin(own.daemon.url, own.secret);
+    const closed = once(client, 'close');
+    await own.daemon.stop();
+    const [code, why] = (await closed) as [number, Buffer];
+    expect([code, why.toString()]).to.deep.equal([1001, 'the proxy is shutting down']);
+    there.close();
+    await own.provider.stop();
+  });
+
+  it('is broken off without a word in the middle of a frame (finding D4)', async () => {
+    const { client, socket } = await begin();
+    const { _socket: raw } = socket as unknown as { _socket: ReturnType<typeof connect> };
+    const { _socket: arriving } = client as unknown as { _socket: ReturnType<typeof connect> };
+    const before = arriving.bytesRead;
+    raw.write(Buffer.from([0x82, 0x7e, 0x01, 0x00, 1, 2, 3]));
+    await eventually('half a frame has passed', () => arriving.bytesRead === before + 7);
+    const closed = once(client, 'close');
+    await revoke(scene);
+    expect((await closed)[0]).to.equal(1006);
+  });
+
+  it('is gone after two seconds, also if its client takes nothing and does not answer (finding D4)', async () => {
+    const { client } = await begin();
+    client.pause();
+    await revoke(scene);
+    expect(await scene.onlyEnd()).to.include({ outcome: 'revoked' });
+    const connections = () => scene.daemon.daemon.server.getConnections.bind(scene.daemon.daemon.server);
+    const open = () =>
+      new Promise<number>((resolve) => {
+        connections()((_error, count) => {
+          resolve(count);
+        });
+      });
+    const before = await open();
+    scene.daemon.clock.advance(2_000);
+    await eventually('its connection is gone', async () => (await open()) < before);
+    client.terminate();
+  });
+});
+
+describe('the boundaries of messages', () => {
+  it('events end with an empty line, wherever the pieces are cut (finding D4)', () => {
+    for (const end of ['\n', '\r', '\r\n']) {
+      const text = `${end}: c${end}${end}data: 1${end}data: 2${end}${end}`;
+      for (let cut = 1; cut < text.length; cut++) {
+        const boundary = new EventBoundary();
+        for (const piece of [text.slice(0, cut), '', text.slice(cut)]) {
+          boundary.read(Buffer.from(piece));
+          if (piece === '') {
+            const isEnd = /(?:^|\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)$/.test(text.slice(0, cut));
+            expect(boundary.isReached, JSON.stringify(text.slice(0, cut))).to.equal(isEnd);
+          }
+        }
+        expect(boundary.isReached).to.equal(true);
+      }
+    }
+  });
+
+  it('frames of every form, byte by byte and in pieces (finding D4)', () => {
+    const frame = (first: number, length: number, isMasked: boolean) => {
+      const short = length < 126 ? length : length < 65_536 ? 126 : 127;
+      const long = Buffer.alloc(short === 127 ? 8 : short === 126 ? 2 : 0);
+      if (short === 126) long.writeUInt16BE(length);
+      if (short === 127) long.writeBigUInt64BE(BigInt(length));
+      const mask = Buffer.alloc(isMasked ? 4 : 0, 0x88);
+      return Buffer.concat([
+        Buffer.from([first, short | (isMasked ? 0x80 : 0)]),
+        long,
+        mask,
+        Buffer.alloc(length, 0x88),
+      ]);
+    };
+    const frames = [0, 1, 125, 126, 300, 65_535, 65_536].flatMap((length) => [
+      frame(0x82, length, false),
+      frame(0x01, length, true),
+      frame(0x80, length, false),
+    ]);
+    const all = Buffer.concat(frames);
+    const ends = new Set(frames.map((_frame, i) => Buffer.concat(frames.slice(0, i + 1)).length));
+    for (const size of [1, 2, 7, 1000, 100_000]) {
+      const boundary = new FrameBoundary();
+      expect(boundary.isReached).to.equal(true);
+      for (let at = 0; at < all.length; at += size) {
+        const piece = all.subarray(at, at + size);
+        boundary.read(piece);
+        if (boundary.isReached !== ends.has(at + piece.length)) expect.fail(`at ${at + piece.length}`);
+      }
+    }
+    const closed = new FrameBoundary();
+    closed.read(frame(0x88, 2, false));
+    expect(closed.isReached, 'behind a close frame').to.equal(false);
+  });
+});

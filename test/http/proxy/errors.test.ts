@@ -1,0 +1,365 @@
+/** What clients of /v1 are told when the daemon itself refuses them: in which form, and what they can do about it. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { mintSecret } from '../../../daemon/core/token.js';
+import { canary } from '../../support/canaries.js';
+import { chunk, type Fields, head, type RawAnswer } from '../../support/raw.js';
+import { Scene } from '../../support/scene.js';
+
+const OPENAI: Fields = { 'User-Agent': 'OpenAI/Python 3.54.0', 'X-Stainless-Lang': 'python' };
+const CODES = [
+  ...['malformed_request', 'method_not_allowed', 'request_timeout', 'uri_too_long', 'expectation_failed'],
+  ...['headers_too_large', 'unauthorized', 'credential_in_query', 'project_inactive', 'not_found', 'body_too_large'],
+  ...['request_limit_reached', 'rate_limited', 'internal', 'not_supported', 'loop_detected', 'upstream_key_rejected'],
+  ...['upstream_unreachable', 'upstream_malformed', 'upstream_timeout', 'not_cached', 'unavailable'],
+];
+const SEND_IT = 'Send it as `Authorization: Bearer sk-wt-…`.';
+
+interface InOpenAi {
+  error: { message: string; type: string; param: null; code: string };
+  code: string;
+  request_id: string;
+}
+const inOpenAi = (answer: RawAnswer) => answer.json as unknown as InOpenAi;
+
+describe('errors on /v1', () => {
+  let scene: Scene;
+
+  before(async () => {
+    scene = await Scene.open({ MAX_REQUEST_SIZE: '200KB', IP_RATE_LIMIT: '1000', MAX_CONNECTIONS: '100' });
+  });
+  beforeEach(() => scene.begin());
+  afterEach(() => scene.end());
+  after(() => scene.close());
+
+  /** Leads to each refusal that one request can lead to. */
+  const REFUSALS: Record<
+    string,
+    {
+      ask: (fields: Fields) => Promise<RawAnswer> | RawAnswer;
+      status: number;
+      type: string;
+      isFinal: boolean;
+      code?: string;
+    }
+  > = {
+    malformed_request: {
+      ask: (fields) => scene.send(head('GET /v1/./models', scene.secret, fields)),
+      status: 400,
+      type: 'invalid_request_error',
+      isFinal: false,
+    },
+    'malformed_request in the body': {
+      ask: (fields) => scene.send(scene.post({ 'Transfer-Encoding': 'chunked', ...fields }, 'no chunk\r\n')),
+      status: 400,
+      type: 'invalid_request_error',
+      isFinal: false,
+      code: 'malformed_request',
+    },
+    unauthorized: {
+      ask: (fields) => scene.get(mintSecret(), fields),
+      status: 401,
+      type: 'authentication_error',
+      isFinal: true,
+    },
+    project_inactive: {
+      async ask(fields) {
+        const project = await scene.daemon.createProject();
+        const { token } = await scene.daemon.createToken(project.id);
+        await scene.daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: false });
+        return scene.get(token, fields);
+      },
+      status: 403,
+      type: 'permission_error',
+      isFinal: true,
+    },
+    method_not_allowed: {
+      ask: (fields) => scene.send(head('TRACE /v1/models', scene.secret, fields)),
+      status: 405,
+      type: 'invalid_request_error',
+      isFinal: false,
+    },
+    body_too_large: {
+      ask: (fields) => scene.send(scene.post({ 'Content-Length': '200001', ...fields })),
+      status: 413,
+      type: 'invalid_request_error',
+      isFinal: true,
+    },
+    request_limit_reached: {
+      async ask(fields) {
+        const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+        expect((await scene.get(token, fields)).status).to.equal(200);
+        return scene.get(token, fields);
+      },
+      status: 429,
+      type: 'insufficient_quota',
+      isFinal: true,
+    },
+    upstream_key_rejected: {
+      ask(fields) {
+        scene.provider.answer = (_req, res) => {
+          res.writeHead(401).end();
+        };
+        return scene.get(scene.secret, fields);
+      },
+      status: 502,
+      type: 'server_error',
+      isFinal: true,
+    },
+    upstream_unreachable: {
+      ask(fields) {
+        scene.provider.answer = (_req, res) => {
+          res.destroy();
+        };
+        return scene.send(scene.post(fields));
+      },
+      status: 502,
+      type: 'server_error',
+      isFinal: false,
+    },
+    'the handshake of a WebSocket': {
+      ask: (fields) => {
+        const websocket = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' };
+        const key = { 'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==' };
+        return scene.send(head('GET /v1/realtime', mintSecret(), { ...websocket, ...key, ...fields }));
+      },
+      status: 401,
+      type: 'authentication_error',
+      isFinal: true,
+      code: 'unauthorized',
+    },
+  };
+
+  for (const [name, { ask, status, type, isFinal, code = name }] of Object.entries(REFUSALS)) {
+    it(`${name}: an SDK of OpenAI reads message, type and code (finding D1)`, async () => {
+      const answer = await ask(OPENAI);
+      const { error, ...rest } = inOpenAi(answer);
+      expect(answer.status).to.equal(status);
+      expect(error).to.have.all.keys('message', 'type', 'param', 'code');
+      expect(error).to.include({ type, param: null, code });
+      expect(error.message).to.be.a('string').that.is.not.empty;
+      expect(rest).to.deep.equal({ code, request_id: answer.header('x-request-id') });
+      expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
+    });
+
+    it(`${name}: any other client reads the form of the specification (finding D1)`, async () => {
+      const answer = await ask({ 'User-Agent': 'curl/8.5.0' });
+      const { error, hint, ...rest } = answer.json;
+      expect(answer.status).to.equal(status);
+      expect(rest).to.deep.equal({ code, request_id: answer.header('x-request-id') });
+      const message = hint === undefined ? error : `${error as string}: ${hint as string}`;
+      expect(inOpenAi(await ask(OPENAI)).error.message, 'the same words').to.equal(message);
+    });
+
+    it(`${name}: ${isFinal ? 'an SDK is told not to repeat it' : 'is left to the SDK to repeat'} (finding D2)`, async () => {
+      expect((await ask(OPENAI)).header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
+    });
+  }
+
+  for (const [what, fields, isOfOpenAi] of [
+    ['X-Stainless-Lang', { 'X-Stainless-Lang': 'js' }, true],
+    ['any other X-Stainless-*', { 'x-STAINLESS-anything': '' }, true],
+    ['OpenAI-Beta', { 'OpenAI-Beta': 'assistants=v2' }, true],
+    ['OpenAI-Organization, which is not forwarded', { 'OpenAI-Organization': 'org' }, true],
+    ['a user agent', { 'User-Agent': 'MyApp/1.0 (go-OPENAI)' }, true],
+    ['the user agent of the ai package', { 'User-Agent': 'ai/6.0.325 ai-sdk/provider-utils/4.0.66' }, true],
+    ["Go's own user agent, which go-openai sends", { 'User-Agent': 'Go-http-client/1.1' }, true],
+    ['nothing else', { 'X-Other': 'openai', 'User-Agent': 'python-httpx/0.28' }, false],
+  ] as readonly [string, Fields, boolean][]) {
+    it(`a client is known by ${what} (finding D1)`, async () => {
+      const { error } = (await scene.get(mintSecret(), fields)).json;
+      expect(typeof error).to.equal(isOfOpenAi ? 'object' : 'string');
+    });
+  }
+
+  it('a client that goes by the status alone gets 403 for a spent cap (finding D2)', async () => {
+    const ai = { 'User-Agent': 'ai/6.0.325 ai-sdk/provider-utils/4.0.66' };
+    const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+    expect((await scene.get(token, ai)).status).to.equal(200);
+    const refused = await scene.get(token, ai);
+    expect(refused.status).to.equal(403);
+    expect(refused.json.error).to.include({ code: 'request_limit_reached', type: 'insufficient_quota' });
+    expect((await scene.get(token, OPENAI)).status, 'to others').to.equal(429);
+    expect((await scene.get(mintSecret(), ai)).status, 'what it does not repeat').to.equal(401);
+  });
+
+  it('ERROR_SHAPE sets one form for all, and leaves management alone (finding D1)', async () => {
+    const own = await Scene.open({ ERROR_SHAPE: 'openai' });
+    expect((await own.get(mintSecret())).json.error).to.include({ code: 'unauthorized' });
+    const unread = await own.send('GET /v1/models HTTP/1.1\r\nno field\r\n\r\n');
+    expect(unread.json.error).to.include({ code: 'malformed_request', type: 'invalid_request_error' });
+    const managed = await own.send(head('GET /manage/tokens', mintSecret(), OPENAI));
+    expect(managed.json).to.have.all.keys('error', 'code', 'request_id');
+    expect(managed.json.error).to.be.a('string');
+    expect(managed.header('www-authenticate')).to.equal('Bearer');
+    await own.close();
+    const plain = await Scene.open({ ERROR_SHAPE: 'plain' });
+    expect((await plain.get(mintSecret(), OPENAI)).json.error).to.equal('unauthorized');
+    await plain.close();
+  });
+
+  it('a rate limit says when to come back, and not that there is no use in it (finding D1) (finding D2)', async () => {
+    const limited = await Scene.open({ IP_RATE_LIMIT: '1' });
+    await limited.get();
+    const answer = await limited.get(limited.secret, OPENAI);
+    expect(answer.status).to.equal(429);
+    expect(inOpenAi(answer).error).to.include({ type: 'rate_limit_error', code: 'rate_limited' });
+    expect([answer.header('x-should-retry'), answer.header('retry-after')]).to.deep.equal([undefined, '60']);
+    await limited.close();
+  });
+
+  describe('what can be done about it', () => {
+    /** The hint, and what stands in `WWW-Authenticate`. */
+    async function told(secret: string | null, fields: Fields = {}): Promise<{ hint: unknown; challenge: unknown }> {
+      const answer = await scene.get(secret, fields);
+      expect(answer.status, answer.text).to.equal(401);
+      expect(answer.json).to.include({ error: 'unauthorized', code: 'unauthorized' });
+      return { hint: answer.json.hint, challenge: answer.header('www-authenticate') };
+    }
+    const UNKNOWN = `the token is unknown, expired or revoked. ${SEND_IT}`;
+
+    it('an unknown token gets the remedy, in one sentence where an SDK of OpenAI reads it (finding D3)', async () => {
+      expect(await told(mintSecret())).to.deep.equal({ hint: UNKNOWN, challenge: 'Bearer error="invalid_token"' });
+      const { error } = inOpenAi(await scene.get(mintSecret(), OPENAI));
+      expect(error.message).to.equal(`unauthorized: ${UNKNOWN}`);
+    });
+
+    it('only the holder of the right secret learns that a token expired or was revoked (finding D3)', async () => {
+      const expired = await scene.daemon.createToken(scene.project.id, { duration_minutes: 1 });
+      const revoked = await scene.daemon.createToken(scene.project.id);
+      await scene.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
+      scene.daemon.clock.advance(60_000);
+      const challenge = (why: string) => `Bearer error="invalid_token", error_description="${why}"`;
+      expect(await told(expired.token)).to.deep.equal({ hint: UNKNOWN, challenge: challenge('expired') });
+      expect(await told(revoked.token)).to.deep.equal({ hint: UNKNOWN, challenge: challenge('revoked') });
+      const almost = revoked.token.slice(0, -1) + (revoked.token.endsWith('0') ? '1' : '0');
+      expect((await told(almost)).challenge).to.equal('Bearer error="invalid_token"');
+    });
+
+    for (const beginning of ['sk-proj-', 'sk-ant-', 'AIza']) {
+      it(`a provider's key that begins with ${beginning} is told that a withering token is needed (finding D3)`, async () => {
+        const key = `${beginning}${'0123456789'.repeat(4)}`;
+        const { hint } = await told(key);
+        expect(hint)
+          .to.match(/withering token is needed/)
+          .and.to.include(`\`${beginning}…\``);
+        expect(String(hint)).not.to.include('0123456789');
+        expect((await told(null, { 'x-api-key': key })).hint).to.equal(hint);
+      });
+    }
+
+    for (const [what, fields] of [
+      ['x-api-key', { 'X-Api-Key': 1 }],
+      ['x-goog-api-key', { 'X-Goog-Api-Key': 1 }],
+      ['another header', { 'X-Own': 1 }],
+    ] as const) {
+      it(`a token in ${what} is told where it belongs (finding D3)`, async () => {
+        const sent = Object.fromEntries(Object.keys(fields).map((name) => [name, scene.secret]));
+        const { hint, challenge } = await told(null, sent);
+        expect(hint)
+          .to.match(new RegExp(`^the token was sent in .*${what}`))
+          .and.to.include(SEND_IT);
+        expect(challenge).to.equal('Bearer');
+      });
+    }
+
+    it('whoever sends no token, another scheme, or half a token is told so (finding D3)', async () => {
+      expect((await told(null)).hint).to.match(/^the request has no token\. Send one as/);
+      expect((await told(null, { Authorization: 'Basic dTpw' })).hint).to.match(
+        /^the Authorization header has no bearer/,
+      );
+      expect((await told(null, { Authorization: scene.secret })).hint).to.match(/^the token was sent in another form/);
+      expect((await told(scene.secret.slice(0, -1))).hint).to.match(/^the token is not whole/);
+      expect((await told(canary('client'))).hint).to.match(/^this is not a withering token/);
+    });
+
+    it('a spent cap is told to ask for another token (finding D3)', async () => {
+      const { token } = await scene.daemon.createToken(scene.project.id, { max_requests: 1 });
+      await scene.get(token);
+      expect((await scene.get(token)).json).to.include({
+        error: 'token request limit reached',
+        hint: 'ask for another token',
+      });
+    });
+
+    it('a base URL with a slash at its end is asked about (finding D3)', async () => {
+      for (const path of ['/v1//chat/completions', '//chat/completions', '//v1/chat/completions']) {
+        const answer = await scene.send(head(`POST ${path}`, scene.secret, { 'Content-Length': '0' }));
+        expect(answer.status).to.equal(400);
+        expect(answer.json, path).to.include({
+          code: 'malformed_request',
+          hint: 'does the base URL end with a slash?',
+        });
+      }
+      const other = await scene.send(head('GET /v1/%zz', scene.secret));
+      expect(other.json).not.to.have.property('hint');
+    });
+
+    describe('outside of /v1', () => {
+      const chat = (fields: Fields) =>
+        head('POST /chat/completions', scene.secret, { 'Content-Length': '0', ...fields });
+
+      it('an SDK without /v1 in its base URL is told what the base URL is (finding D3)', async () => {
+        const answer = await scene.send(chat({ Host: 'llmp.example:8080', ...OPENAI }));
+        expect(answer.status).to.equal(404);
+        expect(inOpenAi(answer).error).to.deep.equal({
+          message: 'no such path: the API is under /v1: set the base URL to http://llmp.example:8080/v1',
+          type: 'invalid_request_error',
+          param: null,
+          code: 'not_found',
+        });
+      });
+
+      for (const [what, fields] of [
+        ['a Host that is none', { Host: 'a"b' }],
+        ['a proxy in front that is not trusted', { 'X-Forwarded-For': '192.0.2.1' }],
+        ['a very long Host', { Host: 'a'.repeat(300) }],
+      ] as const) {
+        it(`is shown no address with ${what} (finding D3)`, async () => {
+          const answer = await scene.send(chat(fields));
+          expect(answer.text).not.to.match(/https?:\/\//);
+          if (answer.status === 404) expect(answer.json.hint).to.match(/^the API is under \/v1: /);
+        });
+      }
+
+      it('behind a trusted proxy that speaks TLS the base URL has https (finding D3)', async () => {
+        const own = await Scene.open({ TRUSTED_PROXIES: '127.0.0.0/8' });
+        const answer = await own.send(head('GET /models', own.secret, { 'X-Forwarded-Proto': 'https' }));
+        expect(answer.json.hint).to.equal('the API is under /v1: set the base URL to https://llmp.test/v1');
+        await own.close();
+      });
+
+      it('management gets no hint (finding D3)', async () => {
+        const answer = await scene.send(head('GET /manage/nothing', null, OPENAI));
+        expect(answer.json).to.have.all.keys('error', 'code', 'request_id');
+      });
+    });
+  });
+
+  it('a body that turns out too large is refused in the dialect too (finding D1) (finding D2)', async () => {
+    const answer = await scene.send(
+      scene.post({ 'Transfer-Encoding': 'chunked', ...OPENAI }, chunk('x'.repeat(200_001))),
+    );
+    expect(answer.status).to.equal(413);
+    expect(inOpenAi(answer).error).to.include({ code: 'body_too_large', type: 'invalid_request_error' });
+    expect(answer.header('x-should-retry')).to.equal('false');
+  });
+});
+
+describe('the README on SDKs', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../../../README.md'), 'utf8');
+
+  it('says how openai-agents is kept from sending the token to OpenAI with its traces (finding D8)', () => {
+    const [line = ''] = text.split('\n- ').filter((item) => item.includes('openai-agents'));
+    for (const word of ['api.openai.com', 'OPENAI_AGENTS_DISABLE_TRACING=1', 'set_tracing_disabled(True)', 'token']) {
+      expect(line).to.include(word);
+    }
+  });
+
+  it('names every code that a client of /v1 can get, and ERROR_SHAPE (finding D1)', () => {
+    const section = /### When it is refused\n([^]*?)\n### /.exec(text)?.[1] ?? '';
+    for (const word of ['ERROR_SHAPE', ...CODES, 'token_revoked', 'X-Should-Retry'])
+      expect(section).to.include(`\`${word}`);
+  });
+});

@@ -1,0 +1,105 @@
+import { expect } from 'chai';
+import { head, type RawAnswer } from '../../support/raw.js';
+import { Scene } from '../../support/scene.js';
+
+describe('forwarding', () => {
+  let scene: Scene;
+
+  before(async () => {
+    scene = await Scene.open();
+  });
+  beforeEach(() => scene.begin());
+  afterEach(() => scene.end());
+  after(() => scene.close());
+
+  describe('the headers to the client', () => {
+    /** The answer to a request that the provider answers with these fields. */
+    async function answerWith(fields: Record<string, string | string[]>): Promise<RawAnswer> {
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(200, fields);
+        res.end('{}');
+      };
+      return scene.get();
+    }
+
+    it('add Authorization to Vary', async () => {
+      expect((await answerWith({})).header('vary')).to.equal('Authorization');
+      expect((await answerWith({ Vary: ['Accept', 'Origin'] })).header('vary')).to.equal(
+        'Accept, Origin, Authorization',
+      );
+    });
+
+    it('tell what the upstream and what the proxy took', async () => {
+      expect((await answerWith({})).header('server-timing')).to.match(
+        /^upstream;dur=\d+(\.\d+)?, proxy;dur=\d+(\.\d+)?$/,
+      );
+    });
+
+    it('count down what is left of a cap, and say nothing of it without one', async () => {
+      const capped = await scene.daemon.createToken(scene.project.id, { max_requests: 2 });
+      const remaining = async (secret: string) => (await scene.get(secret)).header('x-token-requests-remaining');
+      expect(await remaining(capped.token)).to.equal('1');
+      expect(await remaining(capped.token)).to.equal('0');
+      expect(await remaining(scene.secret)).to.equal(undefined);
+    });
+
+    it('forbid buffering of event streams, and of nothing else', async () => {
+      const buffering = async (type: string) =>
+        (await answerWith({ 'Content-Type': type })).header('x-accel-buffering');
+      expect(await buffering('text/event-stream; charset=utf-8')).to.equal('no');
+      expect(await buffering('application/json')).to.equal(undefined);
+    });
+  });
+
+  describe('the target', () => {
+    for (const target of [
+      '/v1/models?limit=2&after=a%20b&x=%2F+&x=2&empty=&q=caf%C3%A9',
+      '/v1/files/a%2Fb/content',
+      '/v1/Models/GPT-4%2fO',
+      '/v1/models/ft:gpt-4o:org::id',
+      '/v1/models?url=http://a//b/../c',
+      '/v1',
+    ]) {
+      it(`passes unchanged: ${target}`, async () => {
+        await scene.send(head(`GET ${target}`, scene.secret));
+        expect(scene.provider.received[0]!.url).to.equal(target);
+      });
+    }
+
+    it('is put behind the path of UPSTREAM_BASE_URL', async () => {
+      const based = await Scene.open({}, `${scene.provider.url}/openai/deployments/`);
+      try {
+        await based.get();
+        expect(scene.provider.received[0]!.url).to.equal('/openai/deployments/v1/models');
+      } finally {
+        await based.close();
+      }
+    });
+
+    for (const [path, target] of [
+      ['/v1', '/v1/models'],
+      ['/v1/', '/v1/models'],
+      ['/openai/v1', '/openai/v1/models'],
+    ] as const) {
+      it(`has /v1 once where UPSTREAM_BASE_URL is that of an SDK and ends with ${path} (finding A14)`, async () => {
+        const based = await Scene.open({}, `${scene.provider.url}${path}`);
+        try {
+          await based.get();
+          expect(scene.provider.received[0]!.url).to.equal(target);
+        } finally {
+          await based.close();
+        }
+      });
+    }
+  });
+
+  describe('the method', () => {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+      it(`${method} passes with its body`, async () => {
+        const answer = await scene.send(head(`${method} /v1/echo`, scene.secret, { 'Content-Length': '5' }) + 'hello');
+        expect(answer.text).to.equal('hello');
+        expect(scene.provider.received[0]).to.deep.include({ method, body: Buffer.from('hello') });
+      });
+    }
+  });
+});

@@ -1,0 +1,615 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import OpenAI from 'openai';
+import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket';
+import { WebSocket } from 'ws';
+import { TestClock } from '../../support/clock.js';
+import { startDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+import { ask, head, RawClient, startRawProvider } from '../../support/raw.js';
+import { heard, Realtime } from '../../support/realtime.js';
+import { expectRefusal, UNAUTHORIZED, UNAVAILABLE, UNREACHABLE } from '../../support/refusals.js';
+import { Scene } from '../../support/scene.js';
+import { writeUntilItStalls } from '../../support/stall.js';
+
+const SECOND_MS = 1000;
+const IDLE_MS = 120 * SECOND_MS;
+
+const HANDSHAKE = {
+  Connection: 'Upgrade',
+  Upgrade: 'websocket',
+  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  'Sec-WebSocket-Version': '13',
+};
+
+const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+
+// Byte by byte, and what goes wrong in between, they are in test/faults/upgrades.test.ts.
+describe('a WebSocket on /v1', () => {
+  let scene: Scene;
+  let realtime: Realtime;
+
+  before(async () => {
+    scene = await Scene.open({ WEBSOCKET_IDLE_TIMEOUT: '120s' });
+    realtime = new Realtime(scene.provider);
+  });
+  beforeEach(() => scene.begin());
+  afterEach(async () => {
+    realtime.end();
+    await scene.end();
+  });
+  after(async () => {
+    realtime.close();
+    await scene.close();
+  });
+
+  const begin = () => realtime.begin(scene.daemon.url, scene.secret);
+
+  it('carries text and bytes both ways, as what they are, and costs one use', async () => {
+    const { client, socket } = await begin();
+    const large = 'ö'.repeat(300_000);
+    for (const [from, to] of [
+      [client, socket],
+      [socket, client],
+    ] as const) {
+      for (const [sent, isBinary] of [
+        ['{"type":"response.create"}', false],
+        [Buffer.from([0, 1, 255]), true],
+        [large, false],
+      ] as const) {
+        const arriving = once(to, 'message') as Promise<[Buffer, boolean]>;
+        from.send(sent);
+        const [received, wasBinary] = await arriving;
+        expect(received.equals(Buffer.from(sent))).to.equal(true);
+        expect(wasBinary).to.equal(isBinary);
+      }
+    }
+    expect(await scene.uses()).to.equal(1);
+  });
+
+  it("shows the provider the project's key, its own name, and the target as it was", async () => {
+    const target = '/v1/realtime?model=gpt-realtime&x=%2F';
+    await once(realtime.client(scene.daemon.url + target, scene.secret), 'open');
+    const { url, headers } = realtime.conversations[0]!.req;
+    expect(url).to.equal(target);
+    expect(headers.authorization).to.equal(`Bearer ${UPSTREAM_KEY}`);
+    expect(headers.host).to.equal(new URL(scene.provider.url).host);
+  });
+
+  it('lets client and provider agree on a subprotocol and on compression', async () => {
+    const client = realtime.client(`${scene.daemon.url}/v1/realtime`, scene.secret, ['realtime', 'other']);
+    await once(client, 'open');
+    expect(client.protocol).to.equal('realtime');
+    expect(client.extensions).to.contain('permessage-deflate');
+    const { socket } = realtime.conversations[0]!;
+    const hearing = heard(socket);
+    client.send('x'.repeat(100_000));
+    expect(await hearing).to.have.lengthOf(100_000);
+  });
+
+  it('tells the client of its answer what every answer tells', async () => {
+    const client = realtime.client(`${scene.daemon.url}/v1/realtime`, scene.secret);
+    const [answer] = (await once(client, 'upgrade')) as [IncomingMessage];
+    expect(answer.headers).to.include({ 'x-proxy-cache': 'miss', vary: 'Authorization' });
+    expect(answer.headers).to.include.keys('x-request-id', 'x-token-expires-at', 'server-timing');
+  });
+
+  it('is recorded once, when it is over, with how it went', async () => {
+    const { client } = await begin();
+    expect(scene.daemon.ended).to.be.empty;
+    client.close();
+    const ended = await scene.onlyEnd();
+    const { project, token } = scene;
+    expect(ended).to.include({ status: 101, outcome: 'ok', method: 'GET', path: '/v1/realtime', code: null });
+    expect(ended).to.include({ projectId: project.id, tokenId: token.id });
+    await scene.end();
+    await scene.onlyEnd();
+  });
+
+  it('closes with the code that either side gives', async () => {
+    for (const [from, to] of [
+      ['client', 'socket'],
+      ['socket', 'client'],
+    ] as const) {
+      const both = await begin();
+      const closing = once(both[to], 'close') as Promise<[number, Buffer]>;
+      both[from].close(4001, 'enough');
+      const [code, reason] = await closing;
+      expect({ code, reason: reason.toString() }).to.deep.equal({ code: 4001, reason: 'enough' });
+    }
+  });
+
+  describe("OpenAI's client for browsers, which can set no Authorization", () => {
+    before(() => {
+      // Node 20 has none of its own.
+      (globalThis as { WebSocket?: unknown }).WebSocket ??= WebSocket;
+    });
+
+    it('gets through with the token as its API key, which the provider does not see', async () => {
+      const openai = new OpenAI({ baseURL: `${scene.daemon.url}/v1`, apiKey: scene.secret });
+      const onURL = (url: URL) => {
+        url.protocol = 'ws:'; // It always asks for TLS.
+      };
+      const client = new OpenAIRealtimeWebSocket({ model: 'gpt-realtime', onURL }, openai);
+      await eventually('it is at the provider', () => realtime.conversations.length > 0);
+      const { socket, req } = realtime.conversations[0]!;
+      expect(req.headers['sec-websocket-protocol']).to.equal('realtime');
+      expect(JSON.stringify(req.rawHeaders)).not.to.contain(scene.secret);
+      const hearing = heard(socket);
+      await eventually('it is open', () => client.socket.readyState === client.socket.OPEN);
+      client.send({ type: 'response.create' });
+      expect(await hearing).to.equal('{"type":"response.create"}');
+      const created = new Promise((resolve) => client.once('session.created', resolve));
+      socket.send('{"type":"session.created"}');
+      await created;
+      client.close();
+    });
+  });
+
+  describe('is ended', () => {
+    const setProject = ({ daemon, project }: Scene, isActive: boolean) =>
+      daemon.manage('PATCH', `/manage/projects/${project.id}`, { is_active: isActive });
+    const CHANGES: Record<string, { act: (at: Scene) => Promise<unknown>; status: number }> = {
+      'its token is revoked': {
+        act: ({ daemon, token }) => daemon.manage('DELETE', `/manage/tokens/${token.id}`),
+        status: 401,
+      },
+      "all its project's tokens are": {
+        act: ({ daemon, project }) => daemon.manage('POST', `/manage/projects/${project.id}/tokens/revoke`),
+        status: 401,
+      },
+      'its project is deactivated': { act: (at) => setProject(at, false), status: 403 },
+    };
+    afterEach(() => setProject(scene, true));
+
+    for (const [what, { act, status }] of Object.entries(CHANGES)) {
+      it(`within a second when ${what}, on both sides`, async () => {
+        const { client, socket } = await begin();
+        const closed = Promise.all([once(client, 'close'), once(socket, 'close')]);
+        const begunAtMs = performance.now();
+        await act(scene);
+        await closed;
+        expect(performance.now() - begunAtMs).to.be.below(SECOND_MS);
+        expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 101 });
+      });
+
+      it(`by a ${status} when ${what} before the provider has answered`, async () => {
+        const upstream = await startRawProvider(() => undefined);
+        const other = await Scene.open({}, upstream.url);
+        try {
+          const client = await other.client(head('GET /v1/realtime', other.secret, HANDSHAKE));
+          await eventually('it is at the provider', () => upstream.requests === 1);
+          await act(other);
+          expect((await client.answer()).status).to.equal(status);
+          await client.closed;
+          expect(await other.onlyEnd()).to.include({ outcome: 'revoked', status });
+          await eventually('the provider is rid of it', () => upstream.connections === 0);
+        } finally {
+          await other.close();
+          await upstream.stop();
+        }
+      });
+    }
+
+    it('by a 401 when its token is revoked as it is admitted', async () => {
+      const { admission } = scene.daemon.daemon;
+      admission.admit = async (secret) => {
+        Reflect.deleteProperty(admission, 'admit');
+        const pass = await admission.admit(secret);
+        await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
+        return pass;
+      };
+      const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      expectRefusal(await client.answer(), UNAUTHORIZED);
+      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 401 });
+      expect(realtime.conversations).to.be.empty;
+    });
+
+    it('after WEBSOCKET_IDLE_TIMEOUT without a word from either side', async () => {
+      const { client, socket } = await begin();
+      const closed = Promise.all([once(client, 'close'), once(socket, 'close')]);
+      scene.daemon.clock.advance(IDLE_MS - SECOND_MS);
+      expect(scene.daemon.ended, 'not yet').to.be.empty;
+      scene.daemon.clock.advance(SECOND_MS);
+      await closed;
+      expect(await scene.onlyEnd()).to.include({ outcome: 'timeout', status: 101 });
+    });
+
+    it('by no silence of one side while the other talks, if only in pings', async () => {
+      const { client, socket } = await begin();
+      for (const [from, to] of [
+        [client, socket],
+        [socket, client],
+      ] as const) {
+        for (let i = 0; i < 4; i++) {
+          scene.daemon.clock.advance(IDLE_MS - SECOND_MS);
+          const pinged = once(to, 'ping');
+          from.ping();
+          await pinged;
+        }
+      }
+      expect(scene.daemon.ended).to.be.empty;
+    });
+  });
+});
+
+describe('a WebSocket whose token expires', () => {
+  const HOUR_MS = 3600 * SECOND_MS;
+  let scene: Scene;
+  let realtime: Realtime;
+  beforeEach(async () => {
+    scene = await Scene.open({ WEBSOCKET_IDLE_TIMEOUT: '2h' });
+    realtime = new Realtime(scene.provider);
+  });
+  afterEach(async () => {
+    realtime.end();
+    realtime.close();
+    await scene.close();
+  });
+
+  const TIMES: Record<string, (pass: (ms: number) => void) => void> = {
+    'as time passes': (pass) => {
+      pass(5 * SECOND_MS);
+    },
+    'when the clock on the wall is set forward': (pass) => {
+      scene.daemon.clock.setWall(10 * SECOND_MS);
+      pass(60 * SECOND_MS);
+    },
+  };
+  for (const [what, begins] of Object.entries(TIMES)) {
+    it(`is ended then, on both sides, ${what} (finding C9)`, async () => {
+      const { daemon, project } = scene;
+      const hour = await daemon.createToken(project.id, { duration_hours: 1 });
+      const { client, socket } = await realtime.begin(daemon.url, hour.token);
+      const closed = Promise.all([once(client, 'close'), once(socket, 'close')]);
+      daemon.clock.advance(Date.parse(hour.expires_at) - daemon.clock.now() - 5 * SECOND_MS);
+      const arrived = once(socket, 'message');
+      client.send('still there');
+      await arrived;
+      begins((ms) => {
+        daemon.clock.advance(ms);
+      });
+      await closed;
+      expect(await scene.onlyEnd()).to.include({ outcome: 'revoked', status: 101 });
+      expect(daemon.clock.now()).to.be.at.least(Date.parse(hour.expires_at));
+    });
+  }
+
+  it('is ended at once when its provider agrees only after that (finding C9)', async () => {
+    const upstream = await startRawProvider((socket) => {
+      other.daemon.clock.advance(HOUR_MS + SECOND_MS);
+      socket.write(ACCEPT);
+    });
+    const other = await Scene.open({ REQUEST_TIMEOUT: '2h', UPSTREAM_CONNECT_TIMEOUT: '2h' }, upstream.url);
+    try {
+      const { token } = await other.daemon.createToken(other.project.id, { duration_hours: 1 });
+      const client = await other.client(head('GET /v1/realtime', token, HANDSHAKE));
+      await client.closed;
+      expect(await other.onlyEnd()).to.include({ outcome: 'revoked' });
+      await eventually('the provider is rid of it', () => upstream.connections === 0);
+    } finally {
+      await other.close();
+      await upstream.stop();
+    }
+  });
+});
+
+describe('an answer that streams while its token expires', () => {
+  it('goes on to its end: it is one request, made in time (finding C9)', async () => {
+    const scene = await Scene.open({ REQUEST_TIMEOUT: '100h' });
+    try {
+      const { daemon, project, provider } = scene;
+      const { token } = await daemon.createToken(project.id, { duration_hours: 1 });
+      let finish: () => void = () => undefined;
+      provider.answer = (_req, res) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: a\n\n');
+        finish = () => res.end('data: b\n\n');
+      };
+      const client = await scene.client(head('GET /v1/models', token));
+      await client.seen('data: a');
+      daemon.clock.advance(3601 * SECOND_MS);
+      finish();
+      expect((await client.answer()).status).to.equal(200);
+      expect((await ask(daemon.url, head('GET /v1/models', token))).status).to.equal(401);
+    } finally {
+      await scene.close();
+    }
+  });
+});
+
+describe('a WebSocket whose reader has stopped', function () {
+  this.timeout(60_000); // A kernel that is short of memory for sockets drops what is not read, and sends it again ever later.
+  // What the kernel keeps on the way through two loopback connections, with room to spare.
+  const MOST_UNDERWAY_BYTES = 40e6;
+  const TOTAL_BYTES = 60e6;
+  let upstream: Server;
+  let upstreamEnd: Promise<Socket>;
+  let scene: Scene;
+  let client: Socket;
+
+  /** @param answer to the handshake. */
+  async function begin(answer: string): Promise<void> {
+    upstream = createServer().listen(0, '127.0.0.1');
+    await once(upstream, 'listening');
+    upstreamEnd = once(upstream, 'connection').then(async ([socket]: Socket[]) => {
+      await once(socket!, 'data');
+      socket!.pause().removeAllListeners('data').write(answer);
+      return socket!;
+    });
+    scene = await Scene.open({}, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`);
+    client = connect(Number(new URL(scene.daemon.url).port), '127.0.0.1');
+    client.write(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+    await once(client, 'data');
+    client.pause().removeAllListeners('data');
+  }
+  afterEach(async () => {
+    client.destroy();
+    (await upstreamEnd).destroy();
+    await scene.close();
+    upstream.close();
+  });
+
+  /** `to` reads only once `from` is held up. */
+  async function expectHeldUp(from: Socket, to: Socket): Promise<void> {
+    expect(await writeUntilItStalls(from, TOTAL_BYTES)).to.be.below(MOST_UNDERWAY_BYTES);
+    let bytes = 0;
+    to.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+    });
+    to.resume();
+    await once(to, 'end');
+    expect(bytes).to.equal(TOTAL_BYTES);
+  }
+
+  it('holds up the client, and gets everything once it reads', async () => {
+    await begin(ACCEPT);
+    await expectHeldUp(client, await upstreamEnd);
+  });
+
+  it('holds up the provider, and gets everything once it reads', async () => {
+    await begin(ACCEPT);
+    await expectHeldUp(await upstreamEnd, client);
+  });
+
+  it('holds up the provider also when that does not agree', async () => {
+    await begin(`HTTP/1.1 400 No\r\nContent-Length: ${TOTAL_BYTES}\r\n\r\n`);
+    await expectHeldUp(await upstreamEnd, client);
+    expect(await scene.onlyEnd()).to.include({ outcome: 'upstream_refused', status: 400 });
+  });
+});
+
+describe('connections to the upstream', () => {
+  it('are counted with those of requests: beyond UPSTREAM_CONNECTIONS there is 503 in time', async () => {
+    const scene = await Scene.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '5s' });
+    const realtime = new Realtime(scene.provider);
+    try {
+      const { client } = await realtime.begin(scene.daemon.url, scene.secret);
+      const request = await scene.client(head('GET /v1/models', scene.secret));
+      const second = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      await scene.inFlight(3);
+      scene.daemon.clock.advance(5 * SECOND_MS);
+      expectRefusal(await request.answer(), UNAVAILABLE);
+      expectRefusal(await second.answer(), UNAVAILABLE);
+      expect(await scene.uses()).to.equal(1);
+
+      const waiting = realtime.client(`${scene.daemon.url}/v1/realtime`, scene.secret);
+      await scene.inFlight(2);
+      client.close();
+      await once(waiting, 'open');
+    } finally {
+      realtime.close();
+      await scene.close();
+    }
+  });
+
+  it('that a client has left the queue for are not opened', async () => {
+    const scene = await Scene.open({ UPSTREAM_CONNECTIONS: '1', UPSTREAM_CONNECT_TIMEOUT: '60s' });
+    const realtime = new Realtime(scene.provider);
+    try {
+      const { client } = await realtime.begin(scene.daemon.url, scene.secret);
+      const { clock, daemon } = scene.daemon;
+      await daemon.admission.between(() => Promise.resolve());
+      const timersBefore = clock.pending;
+      const waiting = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      await scene.inFlight(2);
+      waiting.destroy();
+      await scene.inFlight(1);
+      await eventually('it waits no longer', () => clock.pending <= timersBefore);
+      expect(await scene.onlyEnd()).to.include({ outcome: 'client_closed', status: 499 });
+      client.close();
+      await scene.inFlight(0);
+      expect(realtime.conversations).to.have.lengthOf(1);
+      await realtime.begin(scene.daemon.url, scene.secret);
+    } finally {
+      realtime.close();
+      await scene.close();
+    }
+  });
+
+  it('go to an address of IPv6 as well', async function () {
+    const upstream = createServer((socket) => {
+      socket.once('data', (bytes) => {
+        socket.end(/^Host: \[::1\]:\d+\r$/im.test(bytes.toString()) ? ACCEPT : '');
+      });
+    }).listen(0, '::1');
+    const isThere = await once(upstream, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) this.skip();
+    const scene = await Scene.open({}, `http://[::1]:${(upstream.address() as AddressInfo).port}`);
+    try {
+      const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      expect((await client.answer()).status).to.equal(101);
+    } finally {
+      await scene.close();
+      upstream.close();
+    }
+  });
+
+  for (const [what, url] of [
+    ['nobody listens', () => 'http://127.0.0.1:9'],
+    // It accepts, and says nothing: TLS never comes about.
+    ['they do not come about within UPSTREAM_CONNECT_TIMEOUT', (silent: string) => silent.replace('http:', 'https:')],
+  ] as const) {
+    it(`that cannot be made are 502: ${what}`, async () => {
+      const silent = await startRawProvider(() => undefined);
+      const scene = await Scene.open({ UPSTREAM_CONNECT_TIMEOUT: '5s' }, url(silent.url));
+      try {
+        const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+        if (what !== 'nobody listens') {
+          await eventually('it connects', () => silent.connections === 1);
+          expect(scene.daemon.ended).to.be.empty;
+          scene.daemon.clock.advance(5 * SECOND_MS);
+        }
+        expectRefusal(await client.answer(), UNREACHABLE);
+        expect(await scene.onlyEnd()).to.include({ outcome: 'upstream_error', status: 502 });
+        await eventually('nothing is left of it', () => silent.connections === 0);
+      } finally {
+        await scene.close();
+        await silent.stop();
+      }
+    });
+  }
+});
+
+describe('a daemon with a WebSocket open, that is told to stop', () => {
+  let scene: Scene;
+  let realtime: Realtime;
+  let stopped: Promise<void>;
+
+  beforeEach(async () => {
+    scene = await Scene.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s' });
+    realtime = new Realtime(scene.provider);
+  });
+  afterEach(async () => {
+    realtime.close();
+    await scene.end();
+    await stopped;
+    await scene.provider.stop();
+  });
+
+  const stop = async () => {
+    stopped = scene.daemon.daemon.stop();
+    scene.daemon.clock.advance(5 * SECOND_MS);
+    await eventually('it listens no more', () => !scene.daemon.daemon.server.listening);
+  };
+
+  it('lets it go on, and stops when it is over', async () => {
+    const { client, socket } = await realtime.begin(scene.daemon.url, scene.secret);
+    await stop();
+    const hearing = heard(socket);
+    client.send('last words');
+    expect(await hearing).to.equal('last words');
+    client.close();
+    await stopped;
+    expect(await scene.onlyEnd()).to.include({ outcome: 'ok', status: 101 });
+  });
+
+  it('lets it go on also on a connection that had carried requests before', async () => {
+    const client = await scene.client(head('GET /v1/models', scene.secret));
+    expect((await client.answer()).status).to.equal(200);
+    client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+    expect((await client.answer()).status).to.equal(101);
+    const { socket } = realtime.conversations[0]!;
+    await stop();
+    scene.daemon.clock.advance(SECOND_MS); // Idle connections are looked for again and again.
+    socket.send('still there');
+    await client.seen('still there');
+    socket.terminate();
+    await stopped;
+    expect(scene.daemon.ended.map(({ status, outcome }) => ({ status, outcome }))).to.deep.equal([
+      { status: 200, outcome: 'ok' },
+      { status: 101, outcome: 'ok' },
+    ]);
+  });
+
+  it('cuts it when SHUTDOWN_GRACE is over, with the outcome drained', async () => {
+    const { client, socket } = await realtime.begin(scene.daemon.url, scene.secret);
+    const closed = Promise.all([once(client, 'close'), once(socket, 'close')]);
+    await stop();
+    scene.daemon.clock.advance(29 * SECOND_MS);
+    expect(scene.daemon.ended, 'not yet').to.be.empty;
+    scene.daemon.clock.advance(SECOND_MS);
+    await closed;
+    await stopped;
+    expect(await scene.onlyEnd()).to.include({ outcome: 'drained', status: 101 });
+  });
+});
+
+describe('a handshake without an answer, when a daemon has to stop', () => {
+  it('gets 503, and the client is waited for no longer', async () => {
+    const upstream = await startRawProvider(() => undefined);
+    // It stands still: whatever would be waited for, is waited for in vain.
+    const clock = new TestClock({ standsStill: true });
+    const { daemon, ended, ...at } = await startDaemon({ upstream: upstream.url, clock });
+    const { token } = await at.createToken((await at.createProject()).id);
+    const stubborn = connect({ port: Number(new URL(at.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    stubborn.write(head('GET /v1/realtime', token, HANDSHAKE));
+    await eventually('it is at the provider', () => upstream.requests === 1);
+    const stopped = daemon.stop();
+    clock.advance(0);
+    await eventually('it listens no more', () => !daemon.server.listening);
+    clock.advance(0);
+    const [answer] = (await once(stubborn, 'data')) as [Buffer];
+    expect(answer.toString()).to.match(/^HTTP\/1\.1 503 /);
+    await stopped;
+    expect(ended).to.have.lengthOf(1);
+    expect(ended[0]).to.include({ outcome: 'drained', status: 503 });
+    stubborn.destroy();
+    await upstream.stop();
+  });
+});
+
+describe('what reaches a daemon that serves only /manage there', () => {
+  it('is never an upgrade', async () => {
+    const scene = await Scene.open({ MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
+    try {
+      const client = await RawClient.to(scene.daemon.managementUrl);
+      client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      expect((await client.answer()).status).to.equal(404);
+      client.destroy();
+    } finally {
+      await scene.close();
+    }
+  });
+});
+
+describe('a daemon with pending migrations', () => {
+  it('answers 503 to a handshake', async () => {
+    const daemon = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
+    try {
+      const request = head('GET /v1/realtime', `sk-wt-${'0'.repeat(49)}`, HANDSHAKE);
+      expectRefusal(await ask(daemon.url, request), UNAVAILABLE);
+    } finally {
+      await daemon.stop();
+    }
+  });
+});
+
+describe('http-proxy', function () {
+  this.timeout(60_000); // Another process.
+
+  it('calls nothing that Node warns about', async () => {
+    const program = `
+      import { Socket } from 'node:net';
+      import util from 'node:util';
+      // As Node 22 has it.
+      const given = (util._extend = util.deprecate(Object.assign, 'util._extend is deprecated', 'DEP0060'));
+      const { upgradesAt } = await import(${JSON.stringify(new URL('../../../daemon/http/proxy/http-proxy.js', import.meta.url))});
+      if (util._extend !== given) throw new Error('it stays changed for others');
+      const headers = { upgrade: 'websocket' };
+      upgradesAt(new URL('http://127.0.0.1:9'))({ target: '/', headers, socket: new Socket() }, { fail() {} });
+      console.log('called');
+      setImmediate(() => process.exit());
+    `;
+    const run = promisify(execFile);
+    const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', program]);
+    expect({ stdout, stderr }).to.deep.equal({ stdout: 'called\n', stderr: '' });
+  });
+});

@@ -1,0 +1,286 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect } from 'chai';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
+import { eventually } from '../../support/eventually.js';
+import { type Outage, takeDatabaseAway } from '../../support/outage.js';
+import { type ListeningDaemon, spawnDaemon } from '../../support/process.js';
+import { json, type Provider, startProvider } from '../../support/provider.js';
+import { ask, head, type RawAnswer, RawClient } from '../../support/raw.js';
+import { expectRefusal, UNAVAILABLE } from '../../support/refusals.js';
+import { Scene } from '../../support/scene.js';
+
+const SECOND_MS = 1000;
+const PROBES = ['/live', '/ready', '/health'];
+const HEALTHY = { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' };
+
+const probe = (daemon: { url: string }, path: string): Promise<RawAnswer> => ask(daemon.url, head(`GET ${path}`, null));
+
+async function expectProbe(daemon: { url: string }, path: string, status: number, fields: object): Promise<void> {
+  const answer = await probe(daemon, path);
+  expect(answer.status, `${path} ${answer.text}`).to.equal(status);
+  expect(answer.json).to.deep.include(fields);
+}
+
+describe('the probes', () => {
+  let daemon: TestDaemon;
+  let outage: Outage | undefined;
+
+  beforeEach(async () => {
+    daemon = await startDaemon({ env: { TOKEN_STALE_LIMIT: '60s' } });
+  });
+  afterEach(async () => {
+    outage?.end();
+    outage = undefined;
+    await daemon.stop();
+  });
+
+  it('answer a daemon in order with 200, to anybody', async () => {
+    await expectProbe(daemon, '/live', 200, { status: 'ok' });
+    await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [], degraded: [] });
+    await expectProbe(daemon, '/health', 200, { status: 'ok', uptime_s: 0, checks: HEALTHY });
+  });
+
+  it('tell how long the daemon runs', async () => {
+    daemon.clock.advance(90 * SECOND_MS);
+    await expectProbe(daemon, '/health', 200, { uptime_s: 90 });
+  });
+
+  it('are answered to HEAD without a body, and to other methods with 405', async () => {
+    for (const path of PROBES) {
+      expect((await ask(daemon.url, head(`HEAD ${path}`, null), 'HEAD')).status).to.equal(200);
+      const answer = await ask(daemon.url, head(`POST ${path}`, null));
+      expect(answer.status).to.equal(405);
+      expect(answer.header('allow')).to.equal('GET, HEAD, OPTIONS');
+    }
+  });
+
+  it('H17 hold neither the version nor a secret, no project and no token, and are not to be kept', async () => {
+    const project = await daemon.createProject({ name: 'Ministry of Truth' });
+    const token = await daemon.createToken(project.id);
+    const records = [project.id, project.name, token.id, token.obfuscated];
+    const secrets = [MANAGEMENT_TOKEN, UPSTREAM_KEY, 'sk-'];
+    for (const path of PROBES) {
+      const answer = await probe(daemon, path);
+      const shown = JSON.stringify([answer.fields, answer.text]);
+      for (const hidden of [...records, ...secrets, '0.1.0', 'Express', process.version, daemon.dir]) {
+        expect(shown, path).not.to.include(hidden);
+      }
+      expect(answer.header('cache-control')).to.equal('no-store');
+    }
+  });
+
+  describe('while the database is away', () => {
+    it('/ready is degraded for TOKEN_STALE_LIMIT, then 503, and 200 as soon as it is back', async () => {
+      outage = takeDatabaseAway(daemon);
+      daemon.clock.advance(59 * SECOND_MS);
+      await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [], degraded: ['database'] });
+      daemon.clock.advance(SECOND_MS);
+      await expectProbe(daemon, '/ready', 503, { status: 'not ready', missing: ['database'], degraded: [] });
+      outage.end();
+      await expectProbe(daemon, '/ready', 200, { missing: [], degraded: [] });
+    });
+
+    it('/health is 503 and names it', async () => {
+      outage = takeDatabaseAway(daemon);
+      await expectProbe(daemon, '/health', 503, { status: 'failing', checks: { ...HEALTHY, database: 'failing' } });
+    });
+
+    it('/live is 200', async () => {
+      outage = takeDatabaseAway(daemon);
+      await expectProbe(daemon, '/live', 200, { status: 'ok' });
+    });
+
+    for (const [path, status] of [
+      ['/ready', 200],
+      ['/health', 503],
+    ] as const) {
+      it(`${path} waits a second at most for one that does not answer`, async () => {
+        const silent = takeDatabaseAway(daemon, () => new Promise<never>(() => undefined));
+        outage = silent;
+        const answer = probe(daemon, path);
+        await eventually('the database is asked', () => silent.attempts === 1);
+        daemon.clock.advance(SECOND_MS);
+        expect((await answer).status).to.equal(status);
+      });
+    }
+  });
+});
+
+describe('a daemon with pending migrations', () => {
+  it('is alive but not ready until they are applied over the management API', async () => {
+    const daemon = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
+    try {
+      await expectProbe(daemon, '/live', 200, {});
+      await expectProbe(daemon, '/ready', 503, { status: 'not ready', missing: ['pending migrations'] });
+      expectRefusal(await ask(daemon.url, head('GET /v1/models', `sk-wt-${'0'.repeat(49)}`)), UNAVAILABLE);
+      expect((await daemon.manage('POST', '/manage/migrations/up')).status).to.equal(200);
+      await expectProbe(daemon, '/ready', 200, { status: 'ready', missing: [] });
+      const project = await daemon.createProject();
+      expect((await daemon.createToken(project.id)).token).to.match(/^sk-wt-/);
+    } finally {
+      await daemon.stop();
+    }
+  });
+});
+
+describe('a daemon that is told to stop', () => {
+  let scene: Scene;
+  let stopped: Promise<void>;
+
+  beforeEach(async () => {
+    scene = await Scene.open({ SHUTDOWN_DELAY: '5s', SHUTDOWN_GRACE: '30s', CLIENT_BODY_TIMEOUT: '300s' });
+  });
+  afterEach(async () => {
+    await scene.end();
+    scene.daemon.clock.advance(5 * SECOND_MS);
+    await stopped;
+    await scene.provider.stop();
+  });
+
+  const stop = () => {
+    stopped = scene.daemon.daemon.stop();
+  };
+  const delayPasses = async () => {
+    scene.daemon.clock.advance(5 * SECOND_MS);
+    await eventually('it listens no more', () => !scene.daemon.daemon.server.listening);
+  };
+
+  it('M01 is not ready at once, and alive', async () => {
+    stop();
+    await expectProbe(scene.daemon, '/ready', 503, { status: 'not ready', missing: ['draining'] });
+    await expectProbe(scene.daemon, '/live', 200, {});
+  });
+
+  it('M03 goes on serving for SHUTDOWN_DELAY, and asks its clients to close', async () => {
+    stop();
+    scene.provider.answer = (_req, res) => {
+      json(res, 200, {}, { 'x-repeated': ['a=1', 'b=2'] as unknown as string });
+    };
+    const answer = await scene.get();
+    expect(answer.status).to.equal(200);
+    expect(answer.header('connection')).to.equal('close');
+    expect(answer.all('x-repeated')).to.deep.equal(['a=1', 'b=2']);
+    expect(answer.all('x-proxy-cache')).to.deep.equal(['miss']);
+  });
+
+  it('then takes no connection any more, and closes those that are idle', async () => {
+    const idle = await scene.client(head('GET /live', null));
+    await idle.answer();
+    stop();
+    await delayPasses();
+    await idle.closed;
+    await stopped;
+    const refused = await RawClient.to(scene.daemon.url).catch((error: unknown) => error);
+    expect(refused).to.have.property('code', 'ECONNREFUSED');
+  });
+
+  it('is not held up by connections on which nothing was sent', async () => {
+    const silent = await RawClient.to(scene.daemon.url);
+    stop();
+    await delayPasses();
+    scene.daemon.clock.advance(2 * SECOND_MS);
+    await silent.closed;
+    await stopped;
+  });
+
+  it('lets what is in flight finish, and stops right after', async () => {
+    const { client, upstream } = await scene.midStream();
+    stop();
+    await delayPasses();
+    upstream.end('data: last\n\n');
+    expect((await client.answer()).text).to.equal('data: first\n\ndata: last\n\n');
+    await stopped;
+    expect(scene.daemon.ended).to.have.lengthOf(1);
+    expect(scene.daemon.ended[0]).to.include({ outcome: 'ok' });
+  });
+
+  it('M01 cuts what is left when SHUTDOWN_GRACE is over, with the outcome drained', async () => {
+    const { client } = await scene.midStream();
+    stop();
+    await delayPasses();
+    scene.daemon.clock.advance(29 * SECOND_MS);
+    expect(scene.daemon.ended, 'not yet over').to.be.empty;
+    scene.daemon.clock.advance(SECOND_MS);
+    await client.closed;
+    await stopped;
+    await scene.aborted();
+    expect(await client.answer().catch(() => 'not whole')).to.equal('not whole');
+    expect(scene.daemon.ended).to.have.lengthOf(1);
+    expect(scene.daemon.ended[0]).to.include({ outcome: 'drained', status: 200 });
+  });
+
+  it('cuts an upload and a request without an answer with 503', async () => {
+    scene.provider.answer = () => undefined;
+    const waiting = await scene.client(head('GET /v1/models', scene.secret));
+    const sending = await scene.client(scene.post({ 'Transfer-Encoding': 'chunked' }, '5\r\nfirst\r\n'));
+    await scene.reached(2);
+    stop();
+    await delayPasses();
+    scene.daemon.clock.advance(30 * SECOND_MS);
+    for (const cut of [waiting, sending]) expectRefusal(await cut.answer(), UNAVAILABLE);
+    await stopped;
+    expect(scene.daemon.ended.map(({ outcome }) => outcome)).to.deep.equal(['drained', 'drained']);
+  });
+
+  it('is not held up by a client that asked for a tunnel and never lets go', async () => {
+    const tunnel = connect({ port: Number(new URL(scene.daemon.url).port), allowHalfOpen: true });
+    tunnel.write(head('CONNECT provider.example:443', null));
+    await once(tunnel, 'data');
+    stop();
+    await delayPasses();
+    await stopped;
+    tunnel.destroy();
+  });
+
+  it('leaves every use it counted behind', async () => {
+    await scene.get();
+    await scene.get();
+    stop();
+    await delayPasses();
+    await stopped;
+    const next = await startDaemon({ dir: scene.daemon.dir });
+    expect((await next.token(scene.token.id)).request_count).to.equal(2);
+    await next.stop();
+  });
+});
+
+describe('a daemon process', () => {
+  let provider: Provider;
+  let daemon: ListeningDaemon;
+
+  before(async () => {
+    provider = await startProvider();
+  });
+  after(() => provider.stop());
+  afterEach(() => daemon.kill());
+
+  const start = async (env: Record<string, string>) => {
+    daemon = await spawnDaemon({
+      MANAGEMENT_TOKEN,
+      UPSTREAM_BASE_URL: provider.url,
+      DATABASE_URL: `${temporaryFolder()}/llmp.db`,
+      ...env,
+    });
+    const exited = once(daemon.child, 'exit') as Promise<[code: number | null, signal: string | null]>;
+    return { exited };
+  };
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`M01 ends with 0 on ${signal}`, async () => {
+      const { exited } = await start({ SHUTDOWN_DELAY: '0' });
+      daemon.child.kill(signal);
+      expect(await exited).to.deep.equal([0, null]);
+    });
+
+    it(`M02 goes at once, within a second, on a second ${signal}`, async () => {
+      const { exited } = await start({ SHUTDOWN_DELAY: '60s' });
+      daemon.child.kill(signal);
+      await eventually('it drains', async () => (await probe(daemon, '/ready')).status === 503);
+      // Again and again: two that come as one are taken for one.
+      const isGone = () => !daemon.child.kill(signal) || daemon.child.exitCode !== null;
+      await eventually('it is gone', isGone, SECOND_MS);
+      expect(await exited).to.deep.equal([signal === 'SIGTERM' ? 143 : 130, null]);
+    });
+  }
+});

@@ -1,0 +1,583 @@
+/**
+ * Whoever reads bytes that a stranger chose: clients, providers, whoever wrote to Redis or to a file.
+ *
+ * Two things hold for each reader. Its time grows no faster than what it reads, so that nobody can stop the daemon with one request;
+ * and it takes 20 ms of a turn of the event loop at most for the largest input that its caller lets through, so that others do not
+ * wait. Each is fed its worst cases here. A new reader of such bytes belongs into this table.
+ */
+import { expect } from 'chai';
+import { BodyCapture } from '../../../daemon/core/content/body.js';
+import { modelNamed, modelShown } from '../../../daemon/core/content/facts.js';
+import { memberOf, whole } from '../../../daemon/core/content/members.js';
+import { StreamedMessage } from '../../../daemon/core/content/message.js';
+import { RealtimeReader } from '../../../daemon/core/content/realtime.js';
+import { modelAskedFor } from '../../../daemon/core/content/request.js';
+import { EventStreamReader } from '../../../daemon/core/content/stream.js';
+import { directivesOf } from '../../../daemon/core/cache/cache-control.js';
+import { isHeldBy, keepingOf } from '../../../daemon/core/cache/caching.js';
+import { fieldsOf } from '../../../daemon/core/cache/field-values.js';
+import { httpDateMs } from '../../../daemon/core/cache/http-date.js';
+import { holdsSecret, withoutSecrets } from '../../../daemon/core/masking.js';
+import { unauthorized } from '../../../daemon/core/refusal.js';
+import { pathWithoutSecrets } from '../../../daemon/core/token-in-text.js';
+import { wishOf } from '../../../daemon/core/cache/wish.js';
+import { cookiesOf } from '../../../daemon/admin/session.js';
+import { EventStreamParser } from '../../../daemon/api/event-stream.js';
+import * as schemas from '../../../daemon/api/schemas.js';
+import { deliveryOf } from '../../../daemon/dispatcher/entry.js';
+import { addressesBehind } from '../../../daemon/http/client-address.js';
+import { preflightFields } from '../../../daemon/http/cors.js';
+import { EventBoundary, FrameBoundary } from '../../../daemon/http/proxy/boundaries.js';
+import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../../../daemon/http/credentials.js';
+import { readFields, withoutTokens } from '../../../daemon/http/fields.js';
+import { clientResponseHeaders } from '../../../daemon/http/proxy/headers.js';
+import { ambiguityIn } from '../../../daemon/http/json-text.js';
+import { pageRequest } from '../../../daemon/http/manage/paging.js';
+import { isPlainTarget, LARGEST_HEADERS, LONGEST_TARGET } from '../../../daemon/http/shape.js';
+import { tokenFilter } from '../../../daemon/http/manage/wire.js';
+import { wordingFor } from '../../../daemon/http/wording.js';
+import { maskText } from '../../../daemon/process/log.js';
+import { UseFields } from '../../../daemon/store/audit-file/fields.js';
+import { linkOf } from '../../../daemon/store/audit-file/chain.js';
+import { eventText } from '../../../daemon/store/event-text.js';
+import { wordsIn } from '../../../daemon/store/sql/audit-words.js';
+
+const MB = 1024 * 1024;
+const KB = 1024;
+/** Of a turn, on a machine that does little else; twice that on one that is busy. */
+const MOST_MS = 2 * 20;
+/** Of the time, for twice the input. Quadratic time would be 4. */
+const MOST_GROWTH = 3;
+// What is quicker is not measured well enough to be compared: that of a quadratic reader is far above.
+const LEAST_COMPARED_MS = 12;
+const MOST_RUNS = 10;
+const PARTS = 8;
+
+interface Reader<T> {
+  /** The largest that its caller lets through; 1 MB where nothing bounds it. In characters, or bytes. */
+  most: number;
+  /** Inputs of that size. */
+  worst: Record<string, (size: number) => T>;
+  read: (input: T) => unknown;
+  /** It is called many times, or in a process that serves nobody: only the growth of its time is bounded. */
+  isInTurns?: boolean;
+}
+
+const filled = (unit: string, size: number) => unit.repeat(Math.ceil(size / unit.length)).slice(0, size);
+const bytes = (text: string) => Buffer.from(text, 'latin1');
+const PIECE = 64 * KB; // What comes from a socket at once.
+
+const TEXTS: Record<string, (size: number) => string> = {
+  'the beginning of a secret': (size) => filled('sk-', size),
+  'beginnings of secrets that are too short': (size) => filled('sk-wt-a sk-proj-b AIza gsk_ ', size),
+  'one secret': (size) => `sk-${filled('a', size)}`,
+  'beginnings of other keys': (size) => filled('AIzagsk_xai-hf_r8_pplx-', size),
+  spaces: (size) => filled(' ', size),
+  dashes: (size) => filled('-', size),
+  'passwords in connection strings': (size) => filled('://a:b', size),
+  colons: (size) => `://${filled(':', size)}`,
+  'a password without an end': (size) => `://a:${filled('b', size)}`,
+  schemes: (size) => filled('bearer basic password=', size),
+};
+const VALUES: Record<string, (size: number) => string> = {
+  commas: (size) => filled(',', size),
+  spaces: (size) => `a${filled(' ', size)}`,
+  'spaces behind names': (size) => filled('a  ', size),
+  quotes: (size) => filled('"', size),
+  'quotes with a name': (size) => filled('a="', size),
+  'a quote without an end': (size) => `a="${filled('b,', size)}`,
+  backslashes: (size) => `a="${filled('\\', size)}`,
+  'escaped quotes': (size) => filled('a="\\"', size),
+  'weak tags': (size) => filled('W/"', size),
+  dots: (size) => filled('1.', size),
+  semicolons: (size) => filled(';=', size),
+  digits: (size) => filled('9', size),
+};
+// Each begins as a token does in base64: without that nothing more is looked at.
+const TOKENS: Record<string, (size: number) => string> = {
+  'runs of base64 that are too short': (size) => filled('c2std3Qt ', 9) + filled(`${'a'.repeat(72)} `, size - 9),
+  'runs of base64': (size) => filled('c2std3Qt ', 9) + filled(`${'a'.repeat(73)} `, size - 9),
+  'one run of base64': (size) => filled('c2std3Qt', 8) + filled('a', size - 8),
+  'the same, percent-encoded': (size) => filled('c2std3Qt', 8) + filled('%61', size - 8),
+  'the same, percent-encoded three times': (size) => filled('c2std3Qt', 8) + filled('%25252561', size - 8),
+  'tokens that are too short': (size) => filled(`sk-wt-${'a'.repeat(48)}-`, size),
+  'percent signs': (size) => filled('sk-wt-%', size),
+  parameters: (size) => filled('%61=b&', size),
+};
+const FORMS: Record<string, (size: number) => Buffer> = {
+  'the name again and again': (size) =>
+    bytes(`--b\r\n${filled('content-disposition:;name="model"\r\n', size - 8)}\r\n`),
+  'lines of a header without an end': (size) =>
+    bytes(`--b\r\ncontent-disposition: form-data; name="model"${filled('\r\na', size)}`),
+  'one long line': (size) => bytes(`--b\r\ncontent-disposition:${filled('; name="model"', size)}`),
+  delimiters: (size) => bytes(filled('--b\r\n', size)),
+  'empty parts': (size) => bytes(filled('--b\r\n\r\n\r\n', size)),
+  'beginnings of delimiters': (size) => bytes(`--${'a'.repeat(100)}\r\n\r\n${filled(`\r\n--${'a'.repeat(99)}`, size)}`),
+  'line ends': (size) => bytes(`--${'\r'.repeat(50)}\r\n\r\n${filled('\r', size)}`),
+  dashes: (size) => bytes(`--b\r\n\r\n${filled('-', size)}`),
+};
+const JSONS: Record<string, (size: number) => Buffer> = {
+  'the member behind all that can be parsed': (size) =>
+    bytes(`{"a":[${filled('1,', size - 400)}"${'"model":"x",'.repeat(20)}`),
+  'the member in strings': (size) => bytes(`{${filled('"a":"b","c":[{"model":"x","usage":{}}],', size - 2)}}`),
+  'the member in each element': (size) => bytes(`[${filled('{"model":"x","usage":{"a":1}},', size)}`),
+  'the member of nothing': (size) => bytes(filled('"model":"x"', size)),
+  'members without a value': (size) => bytes(filled('"model"', size)),
+  'space behind the member': (size) => bytes(`{${filled(`"model"${' '.repeat(100)}`, size)}`),
+  space: (size) => bytes(`{"model"${filled(' ', size)}`),
+  'a string without an end': (size) => bytes(`{"model":"${filled('\\"', size)}`),
+  'nested objects': (size) => bytes(`${filled('{"model":', size)}1`),
+  'nested arrays': (size) => bytes(`{"model":"x","usage":${filled('[', size)}`),
+  quotes: (size) => bytes(`{${filled('"', size)}`),
+  'members with an end that is none': (size) => bytes(`{${filled('"usage":{},', size)}`),
+};
+const EVENTS: Record<string, (size: number) => Buffer> = {
+  'empty lines': (size) => bytes(filled('\n', size)),
+  'line ends of old': (size) => bytes(filled('\r', size)),
+  'events without data': (size) => bytes(filled('data:\n\n', size)),
+  comments: (size) => bytes(filled(':\n\n', size)),
+  'small events': (size) => bytes(filled('data:1\n\n', size)),
+  'lines of data': (size) => bytes(filled('data:1\n', size)),
+  'an event without an end': (size) => bytes(filled('data: {"usage": 1,', size)),
+  'usage that is none': (size) => bytes(filled('data: {"usage": null}\n\n', size)),
+  usage: (size) => bytes(filled('data: {"usage": {"prompt_tokens": 1}}\n\n', size)),
+  'usage everywhere': (size) => bytes(filled('data: {"usage": {"usage": {"usage": {"usage": {"usage":{\n\n', size)),
+  models: (size) => bytes(filled('data: {"a":{"model":"m"},"b":{"model":"m"}}\n\n', size)),
+};
+const deltas = (unit: string) => (size: number) =>
+  Array.from({ length: size / 100 }, () =>
+    bytes(JSON.stringify({ choices: [{ index: 0, delta: { content: unit } }] })),
+  );
+
+const NO_LIMIT = { httpCacheDefaultTtlSeconds: 1, httpCacheDefaultTtlPaths: [], httpCacheMaxObjectBytes: MB };
+const headers = (name: string, value: string) => fieldsOf([name, value]);
+const request = (fields: Record<string, string>) => ({ headers: fields }) as never;
+const many = (name: string, value: string) =>
+  Array.from({ length: 100 }, (_, n) => [
+    name,
+    value.slice((n * value.length) / 100, ((n + 1) * value.length) / 100),
+  ]).flat();
+
+const ENDED = {
+  requestId: 'r',
+  timeMs: 0,
+  projectId: 'p',
+  tokenId: 't',
+  obfuscated: null,
+  clientIp: null,
+  method: 'POST',
+  path: '/v1/a',
+  status: 200,
+  code: null,
+  outcome: 'ok',
+  isForwarded: true,
+  cache: 'miss',
+  durationMs: 1,
+  upstreamMs: null,
+  firstByteMs: null,
+  bytesIn: 0,
+  bytesOut: 0,
+  streamed: false,
+  upstreamRequestId: null,
+  model: null,
+  usage: null,
+  requestBody: null,
+  responseBody: null,
+} as const;
+
+const capture = (text: Buffer, type: string) => {
+  const captured = new BodyCapture(MB);
+  const context = { isServed: true, requestType: () => type, upstreamKey: 'sk-upstream-key' };
+  captured.answered(type, null);
+  captured.piece(text);
+  return [captured.requestBody(whole(text), text.length, context), captured.responseBody(context)];
+};
+
+function allBy<T>(reader: Reader<T>) {
+  return reader as Reader<unknown>;
+}
+
+const READERS: Record<string, Reader<unknown>> = {
+  'the model in a form': allBy({ most: MB, worst: FORMS, read: (body) => modelAskedFor(whole(body)) }),
+  'the model in a request': allBy({ most: MB, worst: JSONS, read: (body) => modelAskedFor(whole(body)) }),
+  'the model in an answer': allBy({ most: MB, worst: JSONS, read: (body) => memberOf(whole(body), 'model', null) }),
+  'the usage in an answer': allBy({ most: MB, worst: JSONS, read: (body) => memberOf(whole(body), 'usage', null) }),
+  'the usage in an event': allBy({
+    most: 64 * KB,
+    worst: JSONS,
+    read: (body) => memberOf(whole(body), 'usage', 'response'),
+  }),
+  'the name of a model': allBy({
+    most: MB,
+    worst: { ...TEXTS, ...VALUES },
+    read: (text) => [modelNamed(text), modelNamed(text.slice(0, 400)), modelShown(text.slice(0, 400), 'key')],
+  }),
+  'a piece of an event stream': allBy({
+    most: PIECE,
+    worst: EVENTS,
+    read: (piece) => {
+      const reader = new EventStreamReader(null);
+      reader.piece(piece);
+      reader.end();
+    },
+  }),
+  'a whole event stream': allBy({
+    most: MB,
+    worst: EVENTS,
+    isInTurns: true,
+    read: (body) => {
+      const reader = new EventStreamReader(null);
+      for (let at = 0; at < body.length; at += 1000) reader.piece(body.subarray(at, at + 1000));
+      reader.end();
+    },
+  }),
+  'a piece of an event stream that is captured': allBy({
+    most: PIECE,
+    worst: EVENTS,
+    read: (piece) => {
+      const message = new StreamedMessage(MB);
+      const reader = new EventStreamReader((data) => {
+        message.event(data);
+      });
+      reader.piece(piece);
+      reader.end();
+      return message.spelled();
+    },
+  }),
+  'frames of a realtime connection': allBy({
+    most: PIECE,
+    worst: {
+      'empty frames': (size) => bytes(filled('\x81\x00', size)),
+      'responses without usage': (size) => bytes(filled('\x81\x20{"usage":{,"usage":{"response.done"', size)),
+      'large ones': (size) => bytes(filled(`\x81\x7e\x0f\xff"response.done"${'{"usage":'.repeat(453)}   `, size)),
+      pings: (size) => bytes(filled('\x89\x00', size)),
+    },
+    read: (piece) => {
+      new RealtimeReader('/v1/realtime?model=m').piece(piece);
+    },
+  }),
+  'the pieces of a message': allBy({
+    most: 4 * MB,
+    worst: { 'of one character': deltas('a'), 'of several': deltas('abcdefgh') },
+    isInTurns: true,
+    read: (events) => {
+      const message = new StreamedMessage(MB);
+      for (const event of events) message.event(event);
+      return message.spelled();
+    },
+  }),
+  'a captured body': allBy({
+    most: MB,
+    worst: TEXTS,
+    read: (text) => capture(bytes(text), 'text/plain'),
+  }),
+  // So much that an eighth of it is more than the default of OBSERVABILITY_MAX_BODY_BYTES, and has to be cut as well: to cut is a step in the time.
+  'the event of a captured body': allBy({
+    most: MB,
+    worst: {
+      ...TEXTS,
+      quotes: (size) => filled('"', size),
+      'control characters': (size) => filled('\u0001', size),
+      'half pairs': (size) => filled('\ud800', size),
+    },
+    read: (text) => eventText({ kind: 'request', ended: { ...ENDED, requestBody: text, responseBody: text } }, 'i'),
+  }),
+  'the audit line of a use': allBy({
+    most: LONGEST_TARGET,
+    worst: { ...TEXTS, 'control characters': (size) => filled('\u0001', size) },
+    read: (path) => new UseFields().of({ ...ENDED, path, model: path }),
+  }),
+  'secrets in a text': allBy({ most: MB, worst: TEXTS, read: (text) => [withoutSecrets(text), holdsSecret(text)] }),
+  // What an upstream or a library says in an error. A body is never logged, and a header is far smaller.
+  'a text that is logged': allBy({ most: 256 * KB, worst: TEXTS, read: maskText }),
+  'a target': allBy({
+    most: LONGEST_TARGET,
+    worst: {
+      dots: (size) => `/v1/${filled('.', size - 4)}`,
+      'segments of dots': (size) => `/v1${filled('/..;', size - 3)}`,
+      'encoded dots': (size) => `/v1/${filled('%2e', size - 4)}`,
+      slashes: (size) => `/v1${filled('/a', size - 3)}`,
+      'a name': (size) => `/v1/${filled('a', size - 5)}!`,
+      'percent signs': (size) => `/v1/${filled('%25', size - 4)}`,
+      semicolons: (size) => `/v1/${filled(';', size - 4)}`,
+    },
+    read: isPlainTarget,
+  }),
+  'credentials in a target': allBy({
+    most: LONGEST_TARGET,
+    worst: { ...TOKENS, ...VALUES },
+    read: (text) => {
+      checkNoCredentialIn(`/v1/${text}`);
+      checkNoCredentialIn(`/v1/a?${text}`);
+      return pathWithoutSecrets(text);
+    },
+  }),
+  'tokens in the fields of a request': allBy({
+    most: LARGEST_HEADERS,
+    worst: { ...TOKENS, ...VALUES },
+    read: (value) => [withoutTokens(readFields(['a', value])), withoutTokens(readFields(many('a', value)))],
+  }),
+  'the words of a refusal': allBy({
+    most: LARGEST_HEADERS,
+    worst: { ...TOKENS, ...VALUES },
+    read: (value) =>
+      ['a', 'Authorization', 'User-Agent', 'Sec-WebSocket-Protocol'].map((name) =>
+        wordingFor(unauthorized(), { rawHeaders: [name, value], headers: { [name.toLowerCase()]: value } } as never, {
+          errorShape: 'auto',
+        }),
+      ),
+  }),
+  'the fields of a request': allBy({
+    most: LARGEST_HEADERS,
+    worst: VALUES,
+    read: (value) =>
+      ['Connection', 'Cache-Control', 'CDN-Loop', 'X-Forwarded-For', 'Transfer-Encoding', 'X-Request-ID', 'a'].map(
+        (name) => [readFields([name, value]), readFields(many(name, value))],
+      ),
+  }),
+  'the fields of an answer': allBy({
+    most: LARGEST_HEADERS,
+    worst: VALUES,
+    read: (value) =>
+      ['Connection', 'Cache-Control', 'Vary', 'Content-Type', 'X-Request-ID', 'a'].map((name) =>
+        clientResponseHeaders(many(name, value).map(bytes), {
+          status: 200,
+          requestId: 'r',
+          upstreamMs: 1,
+          proxyMs: 1,
+          expiresAt: 1,
+          remaining: null,
+          cors: {},
+        } as never),
+      ),
+  }),
+  'a credential': allBy({
+    most: LARGEST_HEADERS,
+    worst: VALUES,
+    read: (value) => [bearerOf(`Bearer ${value}`), bearerOf(value)],
+  }),
+  'a request id': allBy({ most: LARGEST_HEADERS, worst: { ...VALUES, ...TEXTS }, read: requestIdOf }),
+  subprotocols: allBy({ most: LARGEST_HEADERS, worst: VALUES, read: subprotocolsOf }),
+  'forwarded addresses': allBy({
+    most: LARGEST_HEADERS,
+    worst: {
+      ...VALUES,
+      proxies: (size) => filled('10.0.0.1,', size),
+      brackets: (size) => filled('[', size),
+      colons: (size) => filled(':', size),
+    },
+    read: (value) =>
+      addressesBehind([{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }])(
+        { remoteAddress: '10.0.0.1' } as never,
+        value,
+      ),
+  }),
+  'a preflight': allBy({
+    most: LARGEST_HEADERS,
+    worst: VALUES,
+    read: (value) =>
+      preflightFields(
+        { corsAllowedOrigins: ['https://a'] },
+        request({ origin: 'https://a', 'access-control-request-headers': value }),
+      ),
+  }),
+  cookies: allBy({ most: LARGEST_HEADERS, worst: VALUES, read: (cookie) => cookiesOf(request({ cookie })) }),
+  'directives of a cache': allBy({ most: LARGEST_HEADERS, worst: VALUES, read: directivesOf }),
+  'a date': allBy({ most: LARGEST_HEADERS, worst: VALUES, read: (date) => httpDateMs(date, 0) }),
+  'what a request wants of the cache': allBy({
+    most: LARGEST_HEADERS,
+    worst: VALUES,
+    read: (value) => [
+      wishOf({ method: 'GET', hasBody: false, cacheControl: value }, () => headers('pragma', value)),
+      wishOf({ method: 'GET', hasBody: false, cacheControl: undefined }, () => headers('pragma', value)),
+    ],
+  }),
+  'whether a client holds an answer': allBy({
+    most: LARGEST_HEADERS,
+    worst: VALUES,
+    read: (value) =>
+      isHeldBy(
+        { ifNoneMatch: value, ifModifiedSince: value },
+        {
+          status: 200,
+          headers: ['etag', '"x"', 'last-modified', value],
+        } as never,
+        0,
+      ),
+  }),
+  'how long an answer is kept': allBy({
+    most: LARGEST_HEADERS,
+    worst: VALUES,
+    read: (value) =>
+      ['cache-control', 'vary', 'age', 'expires', 'pragma', 'date', 'content-length'].map((name) =>
+        keepingOf(
+          { method: 'GET', path: '/v1/a', isOptedIn: true },
+          { status: 200, fields: headers(name, value), isFramed: true },
+          NO_LIMIT,
+          0,
+        ),
+      ),
+  }),
+  'a JSON body of the management API': allBy({
+    most: 64 * KB,
+    worst: { ...TEXTS, ...VALUES },
+    read: (text) => [
+      schemas.projectCreate.safeParse({ name: text, api_key: text }),
+      schemas.tokenCreate.safeParse({ project_id: text, name: text }),
+      schemas.tokenLookup.safeParse({ token: text }),
+      schemas.cachePurge.safeParse({ method: 'GET', url: text }),
+      schemas.sessionCreate.safeParse({ token: text }),
+    ],
+  }),
+  'a JSON body of many members': allBy({
+    most: 64 * KB,
+    worst: { 'unknown ones': (size) => `{${Array.from({ length: size / 10 }, (_, n) => `"${n}":1`).join()}}` },
+    read: (text) => [schemas.tokenPatch, schemas.tokenCreate].map((it) => it.safeParse(JSON.parse(text))),
+  }),
+  'what JSON leaves open': allBy({
+    most: 64 * KB,
+    worst: {
+      names: (size) => `{${Array.from({ length: size / 10 }, (_, n) => `"${n}":1`).join()}}`,
+      arrays: (size) => `${'['.repeat(size / 2)}${']'.repeat(size / 2)}`,
+      objects: (size) => `${'{"a":'.repeat(size / 6)}1${'}'.repeat(size / 6)}`,
+      'escaped quotes': (size) => `"${filled('\\"', size)}"`,
+      digits: (size) => filled('9', size),
+      zeros: (size) => `1${filled('0', size)}`,
+      exponents: (size) => `[${filled('1e-9,', size - (size % 5))}1]`,
+    },
+    read: ambiguityIn,
+  }),
+  'the boundaries of messages': allBy({
+    most: PIECE,
+    worst: {
+      'line ends': (size) => bytes(filled('\n', size)),
+      'empty frames': (size) => bytes(filled('\x81\x00', size)),
+      'the largest heads': (size) => bytes(filled(`\x81\xff${'\0'.repeat(12)}`, size)),
+    },
+    read: (piece) => {
+      const events = new EventBoundary();
+      for (let at = 0; at < piece.length; at += 1) events.read(piece.subarray(at, at + 1));
+      new FrameBoundary().read(piece);
+    },
+  }),
+  'a query of the management API': allBy({
+    most: 16 * KB,
+    worst: {
+      ...VALUES,
+      words: (size) => filled('"a b" ', size),
+      'words and quotes': (size) => filled('!"a', size),
+      projects: (size) => filled('a,', size),
+    },
+    read: (text) => [
+      schemas.tokenQuery.safeParse({ words: text, project_id: text, q: text, cursor: text, expires_after: text }),
+      schemas.usageQuery.safeParse({ by: text, since: text }),
+      schemas.eventQuery.safeParse({ status: text }),
+      schemas.auditQuery.safeParse({ q: text, cursor: text }),
+      tokenFilter({ words: text, active_only: false } as never),
+    ],
+  }),
+  'a cursor': allBy({
+    most: 1000,
+    worst: { ...VALUES, arrays: (size) => Buffer.from(filled('[', size)).toString('base64url').slice(0, size) },
+    read: (cursor) => {
+      try {
+        return pageRequest('/a', { limit: 1, cursor });
+      } catch {
+        return null;
+      }
+    },
+  }),
+  'a form of the Admin UI': allBy({
+    most: 64 * KB,
+    worst: {
+      fields: (size) => filled('a=b&', size),
+      signs: (size) => filled('%', size),
+      spaces: (size) => filled('+', size),
+    },
+    read: (text) => new URLSearchParams(text).get('b'),
+  }),
+  // A reason has 500 characters at most. The normal form of Unicode takes quadratic time for marks without a letter.
+  'words of the audit log': allBy({
+    most: KB,
+    worst: { ...TEXTS, ...VALUES, marks: (size) => filled('\u0315\u0300', size) },
+    read: wordsIn,
+  }),
+  'a line of the audit file': allBy({ most: 256 * KB, worst: JSONS, read: linkOf, isInTurns: true }),
+  'an entry of the event stream': allBy({
+    most: 512 * KB,
+    worst: JSONS,
+    isInTurns: true,
+    read: (json) => deliveryOf(['event', json.toString()]),
+  }),
+  'events of a daemon, in small pieces': allBy({
+    most: MB,
+    worst: {
+      'a line without an end': (size) => filled('a', size),
+      lines: (size) => filled('data: a\n', size),
+      'line ends': (size) => filled('\r', size),
+    },
+    isInTurns: true,
+    read: (text) => {
+      const parser = new EventStreamParser();
+      for (let at = 0; at < text.length; at += 100) parser.push(text.slice(at, at + 100));
+    },
+  }),
+};
+
+interface Measured {
+  ms: number;
+  /** Of the time, with each doubling from an eighth of the input to all of it. */
+  growth: number;
+}
+
+/** Time of the processor: others on a busy machine do not count. */
+function cpuMs(read: () => unknown): number {
+  const begun = process.cpuUsage();
+  read();
+  const { user, system } = process.cpuUsage(begun);
+  return (user + system) / 1000;
+}
+
+/** The fastest of a few runs, or of some more while that is not fast enough: compiling and collecting garbage take their time too. */
+function measured<T>(
+  { most, read }: Reader<T>,
+  inputOf: (size: number) => T,
+  suffices: (it: Measured) => boolean,
+): Measured {
+  const input = inputOf(most);
+  const part = inputOf(most / PARTS);
+  let ms = Infinity;
+  let partMs = Infinity;
+  let growth = 1;
+  for (let run = 0; run < MOST_RUNS; run++) {
+    ms = Math.min(
+      ms,
+      cpuMs(() => read(input)),
+    );
+    // As often as it takes for the whole, so that as much memory is taken, and as much garbage collected.
+    if (ms >= LEAST_COMPARED_MS) {
+      const allParts = () => {
+        for (let i = 0; i < PARTS; i++) read(part);
+      };
+      partMs = Math.min(partMs, cpuMs(allParts) / PARTS);
+    }
+    growth = ms < LEAST_COMPARED_MS ? 1 : (ms / partMs) ** (1 / Math.log2(PARTS));
+    if (suffices({ ms, growth })) break;
+  }
+  return { ms, growth };
+}
+
+describe('no stranger can keep the daemon busy (finding B3)', function () {
+  this.timeout(60_000);
+
+  for (const [what, reader] of Object.entries(READERS)) {
+    it(`with ${what} (finding B3)`, () => {
+      for (const [name, inputOf] of Object.entries(reader.worst)) {
+        const mostMs = reader.isInTurns ? Infinity : MOST_MS;
+        const { ms, growth } = measured(reader, inputOf, (it) => it.ms < mostMs && it.growth < MOST_GROWTH);
+        expect(ms, `${name}: ms`).to.be.below(mostMs);
+        expect(growth, `${name}: growth of the time with twice the input`).to.be.below(MOST_GROWTH);
+      }
+    });
+  }
+});

@@ -1,0 +1,229 @@
+import { expect } from 'chai';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { canary } from '../support/canaries.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { COMMAND, type DaemonProcess, launchDaemon } from '../support/process.js';
+
+const MANAGEMENT_TOKEN = canary('management');
+
+describe('llmp daemon', function () {
+  this.timeout(60_000);
+  const processes: DaemonProcess[] = [];
+  let dir: string;
+
+  beforeEach(() => {
+    dir = temporaryFolder();
+  });
+  afterEach(async () => {
+    for (const started of processes.splice(0)) await started.kill();
+  });
+
+  function start(env: Record<string, string> = {}, ...options: string[]): DaemonProcess {
+    const started = launchDaemon({ SHUTDOWN_DELAY: '0', ...env }, { options, cwd: dir });
+    processes.push(started);
+    return started;
+  }
+
+  async function run(env: Record<string, string>, ...options: string[]) {
+    const { exit, printed } = start(env, ...options);
+    return { code: await exit, ...printed };
+  }
+
+  it('H06 does not start without MANAGEMENT_TOKEN, and says that it is required', async () => {
+    for (const env of [{}, { MANAGEMENT_TOKEN: '' }, { MANAGEMENT_TOKEN: ' ' }] as Record<string, string>[]) {
+      const { code, stdout, stderr } = await run(env);
+      expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
+      expect(stderr.split('\n')[0]).to.match(/(^|: )MANAGEMENT_TOKEN is required$/);
+    }
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
+  it('H05 M13 names all that is wrong, a line each, and exits 78', async () => {
+    const { code, stderr } = await run({ LISTEN_ADDR: 'x', REQUEST_TIMEOUT: '5', MANAGEMENT_TOKEN: 'padded ' });
+    expect(code).to.equal(78);
+    const names = stderr
+      .trim()
+      .split('\n')
+      .map((line) => /[A-Z]+_[A-Z_]+/.exec(line)?.[0]);
+    expect(names).to.deep.equal(['MANAGEMENT_TOKEN', 'LISTEN_ADDR', 'REQUEST_TIMEOUT']);
+    expect(stderr).not.to.include('padded');
+  });
+
+  for (const [what, env, name] of [
+    ['certificates would not be checked', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'NODE_TLS_REJECT_UNAUTHORIZED'],
+    ['requests could be smuggled', { NODE_OPTIONS: '--insecure-http-parser' }, '--insecure-http-parser'],
+    ['a debugger could read all secrets', { NODE_OPTIONS: '--inspect=127.0.0.1:0' }, '--inspect'],
+  ] as const) {
+    it(`does not start where ${what}`, async () => {
+      const { code, stdout, stderr } = await run({ MANAGEMENT_TOKEN, ...env });
+      expect({ code, stdout }).to.deep.equal({ code: 78, stdout: '' });
+      expect(stderr).to.match(new RegExp(`^llmp: ${name}`, 'm'));
+    });
+  }
+
+  it('does not start with a debugger on its own command line', async () => {
+    const started = launchDaemon({ MANAGEMENT_TOKEN }, { nodeOptions: ['--inspect=127.0.0.1:0'], cwd: dir });
+    processes.push(started);
+    expect(await started.exit).to.equal(78);
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
+  it('I17 serves, keeps what it writes to its owner alone, and ends with 0 at SIGTERM', async () => {
+    const { child, exit, listening, printed } = start({
+      MANAGEMENT_TOKEN: 'short',
+      DATABASE_URL: 'new/folder/llmp.db',
+    });
+    const url = await listening;
+    expect((await fetch(`${url}/ready`)).status).to.equal(200);
+    expect(printed.stdout).to.include('MANAGEMENT_TOKEN is shorter than 16 characters').and.not.to.include('"short"');
+
+    const folder = join(dir, 'new/folder');
+    expect(statSync(folder).mode & 0o777).to.equal(0o700);
+    const modes = Object.fromEntries(
+      readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777]),
+    );
+    expect(modes).to.include({ 'llmp.db': 0o600, 'llmp.db-wal': 0o600, 'llmp.db.key': 0o600, 'llmp.db.lock': 0o600 });
+    expect(new Set(Object.values(modes))).to.deep.equal(new Set([0o600]));
+
+    child.kill('SIGTERM');
+    expect(await exit).to.equal(0);
+  });
+
+  it('F19 M16 refuses a database that another one has with 78, and leaves that one alone', async () => {
+    const first = start({ MANAGEMENT_TOKEN });
+    const url = await first.listening;
+    const { code, stderr } = await run({ MANAGEMENT_TOKEN });
+    expect(code).to.equal(78);
+    expect(stderr).to.match(/DATABASE_URL: .* is in use by another llmp process/);
+    expect((await fetch(`${url}/ready`)).status).to.equal(200);
+  });
+
+  it('F19 M16 refuses a database that another one has under another name (finding C9)', async () => {
+    await start({ MANAGEMENT_TOKEN }).listening;
+    const [soft, hard] = [join(dir, 'soft.db'), join(dir, 'hard.db')];
+    symlinkSync(join(dir, 'data/llmp.db'), soft);
+    const refused = async (path: string) => {
+      const { code, stderr } = await run({ MANAGEMENT_TOKEN, DATABASE_URL: path });
+      expect(code, path).to.equal(78);
+      expect(stderr).to.match(/DATABASE_URL: .* is in use by another llmp process/);
+    };
+    await refused(soft);
+    // A file that is new has one name; from the next start on it is claimed by itself.
+    await processes[0]!.kill();
+    await start({ MANAGEMENT_TOKEN }).listening;
+    linkSync(join(dir, 'data/llmp.db'), hard);
+    await refused(hard);
+  });
+
+  it('F19 M16 does not run where it could not keep others from its database (finding C9) (finding F5)', async function () {
+    const isRoot = process.getuid?.() === 0;
+    // As a user that may not write everything.
+    const under = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
+    const reading = [process.execPath, '-e', `fs.accessSync(${JSON.stringify(COMMAND)})`];
+    if (spawnSync('env', [...under, ...reading]).status !== 0) this.skip(); // That user cannot read the program.
+    const data = join(dir, 'data');
+    mkdirSync(data);
+    writeFileSync(join(data, 'llmp.db.lock'), '', { mode: 0o444 });
+    for (const folder of [dir, data]) chmodSync(folder, 0o777);
+    const started = launchDaemon({ MANAGEMENT_TOKEN }, { cwd: dir, under });
+    processes.push(started);
+    expect(await Promise.race([started.exit, started.listening.catch(() => started.exit)])).to.equal(77);
+    expect(started.printed.stderr).to.match(/cannot open the database .*llmp\.db\.lock/);
+  });
+
+  it('F19 M16 takes over the database of one that was killed', async () => {
+    const first = start({ MANAGEMENT_TOKEN });
+    await first.listening;
+    await first.kill();
+    expect((await fetch(`${await start({ MANAGEMENT_TOKEN }).listening}/ready`)).status).to.equal(200);
+  });
+
+  describe('with an address that is taken', () => {
+    const taken = createServer();
+    let address: string;
+
+    before(async () => {
+      await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+      address = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+    });
+    after(() => taken.close());
+
+    it('M12 exits 69 with one line that says so', async () => {
+      const { code, stderr } = await run({ MANAGEMENT_TOKEN, LISTEN_ADDR: address });
+      expect(code).to.equal(69);
+      expect(stderr).to.match(/^llmp: .*EADDRINUSE.*\n$/);
+    });
+
+    it('--check says 0 all the same: it connects to nothing, and creates nothing', async () => {
+      const { code, stdout, stderr } = await run({ MANAGEMENT_TOKEN, LISTEN_ADDR: address }, '--check');
+      expect({ code, stdout }).to.deep.equal({ code: 0, stdout: '' });
+      expect(stderr).to.include('the configuration is good');
+      expect(existsSync(join(dir, 'data'))).to.equal(false);
+    });
+  });
+
+  it('--check exits 78 with what is wrong, and creates nothing', async () => {
+    const { code, stderr } = await run({ MANAGEMENT_TOKEN, MAX_REQUEST_SIZE: '50' }, '--check');
+    expect(code).to.equal(78);
+    expect(stderr).to.include('MAX_REQUEST_SIZE must be a size').and.not.to.include('is good');
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
+  it('--print-config shows what is in force and from where, secrets masked, and creates nothing', async () => {
+    const { code, stdout } = await run({ MANAGEMENT_TOKEN, LOG_LEVEL: 'debug' }, '--print-config');
+    expect(code).to.equal(0);
+    const lines = stdout.trim().split('\n');
+    expect(lines).to.include.members([
+      'MANAGEMENT_TOKEN=********  # environment',
+      'LOG_LEVEL=debug  # environment',
+      'MAX_REQUEST_SIZE=50MB  # default',
+    ]);
+    expect(stdout).not.to.include(MANAGEMENT_TOKEN);
+    expect(readdirSync(dir)).to.deep.equal([]);
+  });
+
+  it('--print-config shows what it can although something is wrong, and exits 78 with what that is', async () => {
+    const { code, stdout, stderr } = await run({ LOG_LEVEL: 'debug' }, '--print-config');
+    expect(code).to.equal(78);
+    expect(stdout).to.include('LOG_LEVEL=debug  # environment').and.to.include('MANAGEMENT_TOKEN=  # not set');
+    expect(stderr).to.equal('llmp: MANAGEMENT_TOKEN is required\n');
+  });
+
+  it('--check warns of names that are no settings', async () => {
+    writeFileSync(join(dir, 'llmp.env'), 'LOGLEVEL=debug\n');
+    const env = { MANAGEMENT_TOKEN, LLMP_SERVR: 'x' };
+    const { code, stderr } = await run(env, '--check', '--env-file', 'llmp.env');
+    expect(code).to.equal(0);
+    expect(stderr.trim().split('\n')).to.deep.equal([
+      'warning: LLMP_SERVR in the environment is no setting; did you mean LLMP_SERVER?',
+      'warning: LOGLEVEL in llmp.env is no setting; did you mean LOG_LEVEL?',
+      'the configuration is good',
+    ]);
+  });
+
+  describe('--env-file', () => {
+    it('gives settings, and the environment wins over it', async () => {
+      writeFileSync(
+        join(dir, 'llmp.env'),
+        `# settings\nMANAGEMENT_TOKEN="${MANAGEMENT_TOKEN}"\nLOG_LEVEL=debug\nREQUEST_TIMEOUT=5s\n`,
+      );
+      const { code, stdout } = await run({ LOG_LEVEL: 'warn' }, '--env-file', 'llmp.env', '--print-config');
+      expect(code).to.equal(0);
+      expect(stdout.split('\n')).to.include.members([
+        'LOG_LEVEL=warn  # environment',
+        'REQUEST_TIMEOUT=5s  # env file llmp.env',
+        'MANAGEMENT_TOKEN=********  # env file llmp.env',
+      ]);
+    });
+
+    it('that cannot be read is refused with 78', async () => {
+      const { code, stderr } = await run({ MANAGEMENT_TOKEN }, '--env-file', 'missing.env', '--check');
+      expect(code).to.equal(78);
+      expect(stderr).to.include('--env-file: cannot read missing.env: ENOENT');
+    });
+  });
+});

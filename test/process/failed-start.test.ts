@@ -1,0 +1,109 @@
+import { expect } from 'chai';
+import { readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { loadSettings, type Settings } from '../../config/settings.js';
+import { startDaemon as compose } from '../../daemon/compose.js';
+import { changesFile, copied } from '../support/audit-files.js';
+import { TestClock } from '../support/clock.js';
+import { MANAGEMENT_TOKEN, recordingLog, startDaemon } from '../support/daemon.js';
+
+/** Files in the folder that this process has open. */
+function openIn(dir: string): string[] {
+  const paths = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return ''; // The one that was open to list them.
+    }
+  });
+  return paths.filter((path) => path.startsWith(dir));
+}
+
+describe('a start that fails', () => {
+  let dir: string;
+
+  beforeEach(async function () {
+    if (process.platform !== 'linux') this.skip();
+    const daemon = await startDaemon();
+    ({ dir } = daemon);
+    await daemon.createProject();
+    await daemon.stop();
+  });
+
+  function start(env: Record<string, string>, alter = (settings: Settings) => settings) {
+    const { settings } = loadSettings({
+      MANAGEMENT_TOKEN,
+      LISTEN_ADDR: '127.0.0.1:0',
+      UPSTREAM_BASE_URL: 'http://127.0.0.1:9',
+      DATABASE_URL: join(dir, 'llmp.db'),
+      AUDIT_LOG_FILE: changesFile({ dir }),
+      ENABLE_METRICS: 'true',
+      ...env,
+    });
+    return compose({ settings: alter(settings), log: recordingLog().log, clock: new TestClock(), version: '0.1.0' });
+  }
+
+  async function expectFailed(starting: Promise<unknown>, why: RegExp): Promise<void> {
+    const error = await starting.then(
+      () => null,
+      (thrown: unknown) => thrown as Error,
+    );
+    expect(error?.message).to.match(why);
+    expect(openIn(dir)).to.deep.equal([]);
+  }
+
+  async function expectStarts(): Promise<void> {
+    const daemon = await startDaemon({ dir });
+    try {
+      await daemon.createProject();
+      const lines = await copied(daemon);
+      expect(lines.map(({ line, action }) => [line, action])).to.deep.equal([
+        [1, 'project.create'],
+        [2, 'project.create'],
+      ]);
+    } finally {
+      await daemon.stop();
+    }
+  }
+
+  // Each is read at another moment: as what instances share is opened, what forwards is made, and what serves.
+  for (const setting of ['redisAddress', 'trustedProxies', 'metricsEnabled', 'managementListenAddress'] as const) {
+    it(`lets go of the database and the audit files, though it got as far as to ${setting}`, async () => {
+      const alter = (settings: Settings) =>
+        Object.defineProperty({ ...settings }, setting, {
+          get: () => {
+            throw new Error('nobody foresaw this');
+          },
+        });
+      await expectFailed(start({}, alter), /^nobody foresaw this$/);
+      await expectStarts();
+    });
+  }
+
+  it('lets go of them when its address is taken', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    const { port } = taken.address() as AddressInfo;
+    await expectFailed(start({ LISTEN_ADDR: `127.0.0.1:${port}` }), /EADDRINUSE/);
+    taken.close();
+    await expectStarts();
+  });
+
+  it('lets go of the database when an audit file is that of another', async () => {
+    const other = await startDaemon();
+    await expectFailed(start({ AUDIT_LOG_FILE: changesFile(other) }), /AUDIT_LOG_FILE: .* is in use/);
+    await other.stop();
+    await expectStarts();
+  });
+
+  it('lets go of what is no database', async () => {
+    const path = join(dir, 'llmp.db');
+    renameSync(path, `${path}.aside`);
+    writeFileSync(path, 'a text, and long enough to be taken for the first page of a database'.repeat(100));
+    await expectFailed(start({}), /SQLITE_NOTADB/);
+    renameSync(`${path}.aside`, path);
+    await expectStarts();
+  });
+});

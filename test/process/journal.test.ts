@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import { spawn } from 'node:child_process';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { leadsToJournal } from '../../daemon/process/journal.js';
+import { createLog, type LogOptions } from '../../daemon/process/log.js';
+import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+
+const LLMP = join(import.meta.dirname, '../../cli/main.js');
+
+describe('a log in the journal of systemd', () => {
+  const written = (options: Partial<LogOptions>, use: (log: ReturnType<typeof createLog>) => void) => {
+    let text = '';
+    const stream = new Writable({
+      decodeStrings: false,
+      write(piece: string, _encoding, done) {
+        text += piece;
+        done();
+      },
+    });
+    use(createLog({ level: 'debug', format: 'text', secrets: [], stream, isInJournal: true, ...options }));
+    return text;
+  };
+
+  it('has the priority in front of each line, and no time of its own', () => {
+    const text = written({}, (log) => {
+      log.debug('one');
+      log.info('two', { count: 2 });
+      log.warn('three');
+      log.error('four');
+    });
+    expect(text).to.equal('<7>one\n<6>two {"count":2}\n<4>three\n<3>four\n');
+  });
+
+  it('has one line for each record, whatever is in it, and takes nobody’s word for a priority', () => {
+    const text = written({}, (log) => {
+      log.info('a\n<0>b', { error: new Error('c\n<0>d') });
+    });
+    expect(text.match(/\n/g)).to.have.length(1);
+    expect(text).to.match(/^<6>a\\n<0>b /);
+  });
+
+  it('is JSON behind the priority where that is asked for', () => {
+    const text = written({ format: 'json' }, (log) => {
+      log.warn('careful', { count: 3 });
+    });
+    expect(text.slice(0, 3)).to.equal('<4>');
+    expect(JSON.parse(text.slice(3))).to.deep.equal({ level: 'warn', message: 'careful', count: 3 });
+  });
+});
+
+describe('a stream', () => {
+  const { dev, ino } = fstatSync(1);
+
+  it('leads to the journal if it is the one that systemd names', () => {
+    expect(leadsToJournal(`${dev}:${ino}`, 1)).to.equal(true);
+    for (const other of [undefined, '', `${dev}:${ino}1`, 'journal']) expect(leadsToJournal(other, 1)).to.equal(false);
+  });
+});
+
+describe('what llmp says to the journal', function () {
+  this.timeout(60_000);
+
+  /** Runs it with its output in a file that stands for the journal. */
+  async function run(args: string[], env: Record<string, string>, until: (text: string) => boolean, isNamed = true) {
+    const path = join(temporaryFolder(), 'journal');
+    const file = openSync(path, 'a');
+    const { dev, ino } = fstatSync(file);
+    const child = spawn(process.execPath, ['--', LLMP, ...args], {
+      env: { PATH: process.env.PATH, MANAGEMENT_TOKEN, JOURNAL_STREAM: `${dev}:${isNamed ? ino : ino + 1}`, ...env },
+      stdio: ['ignore', file, file],
+    });
+    closeSync(file);
+    const exit = new Promise((resolve) => child.once('exit', resolve));
+    try {
+      await eventually('it says so', () => until(readFileSync(path, 'utf8')));
+    } finally {
+      child.kill('SIGKILL');
+      await exit;
+    }
+    return readFileSync(path, 'utf8');
+  }
+  const settings = () => ({
+    LISTEN_ADDR: '127.0.0.1:0',
+    DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
+    AUDIT_LOG_FILE: '',
+    AUDIT_USE_LOG_FILE: '',
+  });
+
+  it('is text with priorities from the daemon', async () => {
+    const text = await run(['daemon'], settings(), (said) => said.includes('listening'));
+    expect(text).to.match(/^<6>listening \{"address":"127\.0\.0\.1:\d+".*\}$/m);
+  });
+
+  it('is an error where its settings are wrong', async () => {
+    const text = await run(['daemon'], { ...settings(), LOG_LEVEL: 'loud' }, (said) => said.includes('LOG_LEVEL'));
+    expect(text).to.match(/^<3>llmp: LOG_LEVEL must be/);
+  });
+
+  it('is JSON with a time if that is another stream than its own', async () => {
+    const text = await run(['daemon'], settings(), (said) => said.includes('listening'), false);
+    const listening = text.split('\n').find((line) => line.includes('listening')) ?? '';
+    expect(JSON.parse(listening)).to.include({ level: 'info', message: 'listening' }).and.to.have.property('time');
+  });
+});

@@ -1,0 +1,235 @@
+import { expect } from 'chai';
+import { spawn, spawnSync } from 'node:child_process';
+import type { ServerResponse } from 'node:http';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { writeFileSync } from 'node:fs';
+import { reloaded } from '../../config/reload.js';
+import { type Environment, loadSettings } from '../../config/settings.js';
+import { canary } from '../support/canaries.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
+import { head } from '../support/raw.js';
+import { Scene } from '../support/scene.js';
+import { MANAGEMENT_TOKEN } from '../support/settings.js';
+
+const load = (env: Environment) => loadSettings({ MANAGEMENT_TOKEN, ...env });
+
+describe('settings read again', () => {
+  const changes = (before: Environment, after: Environment) => reloaded(load(before), load(after));
+
+  it('come into force where they are reloadable', () => {
+    const { loaded, changed, waiting } = changes(
+      { LOG_LEVEL: 'warn' },
+      { REQUEST_TIMEOUT: '5s', CLIENT_BODY_TIMEOUT: '6s', UPSTREAM_CONNECT_TIMEOUT: '7s' },
+    );
+    expect(loaded.settings).to.include({
+      logLevel: 'info',
+      requestTimeoutMs: 5000,
+      clientBodyTimeoutMs: 6000,
+      upstreamConnectTimeoutMs: 7000,
+    });
+    expect(changed).to.deep.equal({
+      LOG_LEVEL: { from: 'warn', to: 'info' },
+      REQUEST_TIMEOUT: { from: '600s', to: '5s' },
+      CLIENT_BODY_TIMEOUT: { from: '30s', to: '6s' },
+      UPSTREAM_CONNECT_TIMEOUT: { from: '10s', to: '7s' },
+    });
+    expect(waiting).to.deep.equal([]);
+  });
+
+  it('wait for a restart otherwise, and are named every time until then', () => {
+    const before = load({});
+    const fresh = load({ MANAGEMENT_TOKEN: canary('management'), MAX_REQUEST_SIZE: '1MB', LOG_LEVEL: 'debug' });
+    const first = reloaded(before, fresh);
+    expect(first.waiting).to.deep.equal(['MANAGEMENT_TOKEN', 'MAX_REQUEST_SIZE']);
+    expect(first.loaded.settings).to.deep.equal({ ...before.settings, logLevel: 'debug' });
+    const second = reloaded(first.loaded, fresh);
+    expect(second).to.deep.include({ waiting: first.waiting, changed: {} });
+  });
+});
+
+describe('a daemon whose settings are read again', () => {
+  let scene: Scene;
+  const before = {
+    REQUEST_TIMEOUT: '10s',
+    CLIENT_BODY_TIMEOUT: '10s',
+    UPSTREAM_CONNECT_TIMEOUT: '1h',
+    UPSTREAM_CONNECTIONS: '2',
+  };
+  const change = (env: Environment) => {
+    scene.daemon.daemon.apply(load({ ...before, ...env }).settings);
+  };
+  const open = async (upstream?: string) => {
+    scene = await Scene.open(before, upstream);
+  };
+  afterEach(() => scene.close());
+
+  it('gives the new REQUEST_TIMEOUT to requests that begin, and leaves theirs to those in flight', async () => {
+    await open();
+    const answers: ServerResponse[] = [];
+    scene.provider.answer = (_req, res) => void answers.push(res);
+    const old = await scene.client(head('GET /v1/models', scene.secret));
+    await scene.reached(1);
+    change({ REQUEST_TIMEOUT: '1s' });
+    const young = await scene.client(head('GET /v1/models', scene.secret));
+    await scene.reached(2);
+    answers[0]!.write('begun, ');
+    await eventually('the begin of the old answer', () => old.pending.includes('begun'));
+
+    scene.daemon.clock.advance(1_500);
+    expect((await young.answer()).status).to.equal(504);
+    answers[0]!.end('and ended');
+    expect((await old.answer()).text).to.equal('begun, and ended');
+  });
+
+  it('gives the new CLIENT_BODY_TIMEOUT to requests that begin', async () => {
+    await open();
+    change({ CLIENT_BODY_TIMEOUT: '1s' });
+    const client = await scene.client(head('POST /v1/echo', scene.secret, { 'Content-Length': '5' }) + 'abc');
+    await scene.inFlight(1);
+    scene.daemon.clock.advance(1_500);
+    expect((await client.answer()).status).to.equal(408);
+  });
+
+  it('waits no longer than the new UPSTREAM_CONNECT_TIMEOUT for a free connection', async () => {
+    await open();
+    scene.provider.answer = () => undefined;
+    await scene.client(head('GET /v1/models', scene.secret));
+    await scene.client(head('GET /v1/models', scene.secret));
+    await scene.reached(2);
+    change({ UPSTREAM_CONNECT_TIMEOUT: '1s' });
+    const waiting = await scene.client(head('GET /v1/models', scene.secret));
+    await scene.inFlight(3);
+    scene.daemon.clock.advance(1_500);
+    expect((await waiting.answer()).status).to.equal(503);
+  });
+
+  it('waits no longer than the new UPSTREAM_CONNECT_TIMEOUT for a connection to be made', async () => {
+    // Takes connections, but no part in the TLS handshake: undici's own timer is what ends this.
+    const silent = createServer().unref();
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    await open(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+    change({ UPSTREAM_CONNECT_TIMEOUT: '20ms' });
+    const client = await scene.client(head('GET /v1/models', scene.secret));
+    expect((await client.answer()).status).to.equal(502);
+  });
+});
+
+describe('SIGHUP', function () {
+  this.timeout(60_000);
+  let dir: string;
+  let daemon: ListeningDaemon;
+  const common = () => `DATABASE_URL=${dir}/llmp.db`;
+  const write = (...lines: string[]) => {
+    writeFileSync(join(dir, 'llmp.env'), lines.join('\n'));
+  };
+  /** Sends it, and waits until the daemon says what became of it. @returns the records since. */
+  const hangUp = async () => {
+    const seen = daemon.logged.length;
+    daemon.child.kill('SIGHUP');
+    const records = () => daemon.logged.slice(seen).map((line) => JSON.parse(line) as Record<string, unknown>);
+    await eventually('an answer to SIGHUP', () =>
+      records().some(({ message }) => /^settings (?:not )?reloaded$/.test(String(message))),
+    );
+    return records();
+  };
+
+  beforeEach(async () => {
+    dir = temporaryFolder();
+    write(common(), 'LOG_LEVEL=info');
+    daemon = await spawnDaemon({ MANAGEMENT_TOKEN, SHUTDOWN_DELAY: '0' }, '--env-file', join(dir, 'llmp.env'));
+  });
+  afterEach(() => daemon.kill());
+
+  it('makes the daemon read its env file again, apply what it can and name what waits for a restart', async () => {
+    write(common(), 'LOG_LEVEL=debug', 'REQUEST_TIMEOUT=5s', 'MAX_CONNECTIONS=5', 'REQUEST_TIMOUT=6s');
+    const records = await hangUp();
+    expect(records.map(({ level, message }) => `${String(level)} ${String(message)}`)).to.deep.equal([
+      `warn REQUEST_TIMOUT in ${dir}/llmp.env is no setting; did you mean REQUEST_TIMEOUT?`,
+      'warn MAX_CONNECTIONS changed and will have effect after a restart',
+      'info settings reloaded',
+    ]);
+    expect(records.at(-1)?.changed).to.deep.equal({
+      LOG_LEVEL: { from: 'info', to: 'debug' },
+      REQUEST_TIMEOUT: { from: '600s', to: '5s' },
+    });
+
+    const seen = daemon.logged.length;
+    expect((await fetch(`${daemon.url}/v1/models`)).status).to.equal(401);
+    await eventually('a record at debug', () => daemon.logged.slice(seen).some((line) => /"level":"debug"/.test(line)));
+  });
+
+  it('changes nothing when anything is wrong, and logs all of it', async () => {
+    write(
+      common(),
+      'LOG_LEVEL=error',
+      'REQUEST_TIMEOUT=5',
+      'MANAGEMENT_TOKEN_FILE=/nowhere',
+      'MAX_REQUEST_SIZE=hidden',
+    );
+    const [record, ...others] = await hangUp();
+    expect(others).to.deep.equal([]);
+    expect(record).to.include({ level: 'error', message: 'settings not reloaded' });
+    expect((record?.problems as string[]).map((problem) => /^[A-Z_]+/.exec(problem)?.[0])).to.deep.equal([
+      'REQUEST_TIMEOUT',
+      'MAX_REQUEST_SIZE',
+    ]);
+    write(common(), 'LOG_LEVEL=info');
+    expect((await hangUp()).at(-1)).to.deep.include({ message: 'settings reloaded', changed: {} });
+  });
+
+  it('changes nothing when the file is no env file any more', async () => {
+    writeFileSync(join(dir, 'llmp.env'), 'no settings at all');
+    expect((await hangUp()).at(-1)).to.deep.include({
+      message: 'settings not reloaded',
+      problems: [`--env-file: ${dir}/llmp.env, line 1: not NAME=value`],
+    });
+    expect((await fetch(`${daemon.url}/ready`)).status).to.equal(200);
+  });
+
+  it('reads the files again that settings name', async () => {
+    const level = join(dir, 'level');
+    writeFileSync(level, 'info\n');
+    write(common(), `LOG_LEVEL_FILE=${level}`);
+    expect((await hangUp()).at(-1)).to.deep.include({ changed: {} });
+    writeFileSync(level, 'warn\n');
+    expect((await hangUp()).at(-1)).to.deep.include({ changed: { LOG_LEVEL: { from: 'info', to: 'warn' } } });
+  });
+});
+
+describe('a daemon on a terminal', function () {
+  this.timeout(60_000);
+
+  it('ends when the terminal is gone, instead of serving on unseen', async function () {
+    if (spawnSync('script', ['--version']).status !== 0) this.skip();
+    const dir = temporaryFolder();
+    const llmp = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+    const terminal = spawn('script', ['-qfc', `echo pid=$$; exec ${process.execPath} -- ${llmp} daemon`, '/dev/null'], {
+      cwd: dir,
+      env: { PATH: process.env.PATH, MANAGEMENT_TOKEN, LISTEN_ADDR: '127.0.0.1:0', SHUTDOWN_DELAY: '0' },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    let shown = '';
+    terminal.stdout.on('data', (text: Buffer) => (shown += text.toString()));
+    await eventually('listening', () => /listening/.test(shown), 20_000);
+    const pid = Number(/pid=(\d+)/.exec(shown)?.[1]);
+    const isThere = () => {
+      try {
+        return process.kill(pid, 0);
+      } catch {
+        return false;
+      }
+    };
+    expect(isThere()).to.equal(true);
+    terminal.kill('SIGKILL');
+    try {
+      await eventually('the end of the daemon', () => !isThere());
+    } finally {
+      if (isThere()) process.kill(pid, 'SIGKILL');
+    }
+  });
+});

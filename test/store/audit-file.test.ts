@@ -1,0 +1,286 @@
+import { expect } from 'chai';
+import { createHash } from 'node:crypto';
+import { appendFileSync, existsSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import type { WireProject } from '../../daemon/api/contract.js';
+import {
+  allCopied,
+  type AuditLine,
+  changesFile,
+  copied,
+  linesOf,
+  pass,
+  rawLines,
+  usesFile,
+  useLines,
+  writeInto,
+} from '../support/audit-files.js';
+import { startDaemon, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { bodyOf } from '../support/management.js';
+import { startProvider, type Provider } from '../support/provider.js';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+function expectChained(files: readonly string[]): void {
+  let prev = '0'.repeat(64);
+  let number = 0;
+  for (const text of files.flatMap((file) => rawLines(file))) {
+    const line = JSON.parse(text) as AuditLine;
+    expect({ line: line.line, prev: line.prev }).to.deep.equal({ line: (number += 1), prev });
+    prev = sha256(text);
+  }
+  expect(number).to.be.greaterThan(0);
+}
+
+describe('the audit file of changes', () => {
+  let daemon: TestDaemon;
+  let project: WireProject;
+
+  beforeEach(async () => {
+    daemon = await startDaemon();
+    project = await daemon.createProject({ name: 'Alpha' });
+  });
+  afterEach(() => daemon.stop());
+
+  it('has a line for each record, with its fields, in the order of the database, each chained to the one before', async () => {
+    await daemon.createToken(project.id, { name: 'nightly' });
+    await daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: 'k'.repeat(20) });
+    const lines = await copied(daemon);
+    const shown = await bodyOf<Record<string, unknown>[]>(daemon.manage('GET', '/manage/audit'));
+    expect(lines.map(({ line: _line, prev: _prev, seq: _seq, ...record }) => record).reverse()).to.deep.equal(shown);
+    expect(lines.map(({ action, outcome }) => [action, outcome])).to.deep.equal([
+      ['project.create', 'success'],
+      ['token.create', 'success'],
+      ['project.create', 'denied'],
+    ]);
+    expectChained([changesFile(daemon)]);
+    expect(statSync(changesFile(daemon)).mode & 0o777).to.equal(0o600);
+  });
+
+  it('goes on where it ended when the daemon starts again, without a record twice or left out', async () => {
+    await copied(daemon);
+    await daemon.stop();
+    daemon = await startDaemon({ dir: daemon.dir });
+    await daemon.createToken(project.id);
+    expect(await copied(daemon)).to.have.length(2);
+    expectChained([changesFile(daemon)]);
+  });
+
+  it('gets at the next start what a crash left out of it, and a torn line is ended and chained over', async () => {
+    await daemon.createToken(project.id);
+    await copied(daemon);
+    await daemon.stop();
+    const path = changesFile(daemon);
+    const second = rawLines(path)[1]!;
+    // A crash tears what no anchor stands for yet: they follow when the disk has the line.
+    await writeInto(daemon.databasePath, 'DELETE FROM audit_anchors');
+    truncateSync(path, statSync(path).size - second.length + 20);
+    await expectTorn(path);
+  });
+
+  async function expectTorn(path: string): Promise<void> {
+    const torn = rawLines(path).length + 1;
+    daemon = await startDaemon({ dir: daemon.dir });
+    await eventually('the record is there again', () => rawLines(path).length === torn + 1);
+    const lines = rawLines(path);
+    const last = JSON.parse(lines.at(-1)!) as AuditLine;
+    expect(last).to.include({ action: 'token.create', line: torn + 1, prev: sha256(lines.at(-2)!) });
+    expect(() => JSON.parse(lines.at(-2)!) as unknown).to.throw();
+  }
+
+  for (const [what, cut] of [
+    ['in its first byte', (line: string) => line.slice(0, 1)],
+    ['within its link', (line: string) => line.slice(0, 40)],
+    ['behind its link', (line: string) => line.slice(0, 120)],
+    ['and ended already', (line: string) => `${line.slice(0, 40)}\n`],
+  ] as const) {
+    it(`goes on behind the first line of a new file that a crash has torn ${what} (finding C2)`, async () => {
+      await copied(daemon);
+      await daemon.stop();
+      const path = changesFile(daemon);
+      const last = rawLines(path).at(-1)!;
+      renameSync(path, `${path}.1`);
+      writeFileSync(path, cut(`{"line":2,"prev":"${sha256(last)}","seq":2,"id":"${'a'.repeat(36)}"}`));
+      daemon = await startDaemon({ dir: daemon.dir });
+      await daemon.createToken(project.id);
+      await allCopied(daemon);
+      const [torn, next] = rawLines(path);
+      expect(JSON.parse(next!)).to.include({ action: 'token.create', line: 3, prev: sha256(torn!), seq: 2 });
+      expect((await daemon.manage('GET', '/ready')).body)
+        .to.include({ status: 'ready' })
+        .and.to.have.deep.property('degraded', []);
+    });
+  }
+
+  it('goes on when a write has torn the first line of a new file (finding C2)', async () => {
+    await copied(daemon);
+    const path = changesFile(daemon);
+    renameSync(path, `${path}.1`);
+    const refuse = await writesOnce(20);
+    await daemon.createToken(project.id);
+    await eventually('a write has failed', refuse.hasFailed);
+    await pass(daemon, 2);
+    await allCopied(daemon);
+    const [torn, next] = rawLines(path);
+    expect(torn).to.have.length(20);
+    expect(JSON.parse(next!)).to.include({ action: 'token.create', line: 3, prev: sha256(torn!), seq: 2 });
+    expect((await daemon.manage('GET', '/ready')).body).to.have.deep.property('degraded', []);
+  });
+
+  /** The next write to any file takes so many bytes, and then there is no room. */
+  async function writesOnce(bytes: number): Promise<{ hasFailed: () => boolean }> {
+    const any = await open(changesFile(daemon).concat('.1'));
+    const shared = Object.getPrototypeOf(any) as { write: (piece: Buffer) => Promise<unknown> };
+    await any.close();
+    const { write } = shared;
+    let hasFailed = false;
+    shared.write = async function (this: FileHandle, piece: Buffer) {
+      shared.write = write;
+      await write.call(this, piece.subarray(0, bytes));
+      hasFailed = true;
+      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    };
+    return { hasFailed: () => hasFailed };
+  }
+
+  it('begins at the beginning when there is none, and follows its newest rotation when that was put aside', async () => {
+    const path = changesFile(daemon);
+    await copied(daemon);
+    await daemon.stop();
+    renameSync(path, `${path}.1`);
+    daemon = await startDaemon({ dir: daemon.dir });
+    await daemon.createToken(project.id);
+    await copied(daemon);
+    expect(linesOf(path).map(({ action }) => action)).to.deep.equal(['token.create']);
+    expectChained([`${path}.1`, path]);
+  });
+
+  it('goes on behind what is anchored in the database when all files are gone', async () => {
+    const path = changesFile(daemon);
+    await copied(daemon);
+    await daemon.stop();
+    renameSync(path, `${path}.somewhere-else`);
+    daemon = await startDaemon({ dir: daemon.dir });
+    await daemon.createToken(project.id);
+    const [line] = await copied(daemon);
+    expect(line).to.include({ action: 'token.create', line: 2, prev: sha256(rawLines(`${path}.somewhere-else`)[0]!) });
+  });
+
+  it('is anchored every minute while it grows, and at the end', async () => {
+    const anchors = () =>
+      daemon.daemon.stores.database.select<{ line: number; head: string }>(
+        'SELECT line, head FROM audit_anchors WHERE chain = $chain ORDER BY line',
+        { chain: changesFile(daemon) },
+      );
+    await copied(daemon);
+    daemon.clock.advance(60_000);
+    await eventually('there is an anchor', async () => (await anchors()).length === 1);
+    expect(await anchors()).to.deep.equal([{ line: 1, head: sha256(rawLines(changesFile(daemon))[0]!) }]);
+    daemon.clock.advance(120_000);
+    expect(await anchors()).to.have.length(1);
+    await daemon.createToken(project.id);
+    await copied(daemon);
+    await daemon.stop();
+    daemon = await startDaemon({ dir: daemon.dir });
+    expect((await anchors()).map(({ line }) => line)).to.deep.equal([1, 2]);
+  });
+
+  it('says so when it is shorter than it was', async () => {
+    const path = changesFile(daemon);
+    await daemon.createToken(project.id);
+    await copied(daemon);
+    await daemon.stop();
+    writeFileSync(path, `${rawLines(path)[0]!}\n`);
+    daemon = await startDaemon({ dir: daemon.dir });
+    expect(daemon.logged.join('')).to.include('the audit file is shorter than it was');
+  });
+
+  it('is not written where AUDIT_LOG_FILE is empty, and changes are made all the same', async () => {
+    const other = await startDaemon({ env: { AUDIT_LOG_FILE: '', AUDIT_USE_LOG_FILE: '' } });
+    await other.createProject();
+    await other.stop();
+    expect(existsSync(changesFile(other))).to.equal(false);
+  });
+
+  it('belongs to one process: a second is refused, naming the setting', async () => {
+    const env = { AUDIT_LOG_FILE: changesFile(daemon), AUDIT_USE_LOG_FILE: '' };
+    const refused = await startDaemon({ env }).then(
+      () => null,
+      (error: unknown) => error as Error,
+    );
+    expect(refused?.message).to.match(/AUDIT_LOG_FILE: .* is in use by another llmp process/);
+  });
+});
+
+describe('the audit file of uses', () => {
+  let provider: Provider;
+  let daemon: TestDaemon;
+  let secret: string;
+
+  beforeEach(async () => {
+    provider = await startProvider();
+    daemon = await startDaemon({
+      upstream: provider.url,
+      env: { AUDIT_USE_LOG_MAX_SIZE: '2KB', AUDIT_USE_LOG_MAX_FILES: '3' },
+    });
+    secret = (await daemon.createToken((await daemon.createProject()).id)).token;
+  });
+  afterEach(async () => {
+    await daemon.stop();
+    await provider.stop();
+  });
+
+  const use = async (path = '/v1/models') => (await daemon.call(secret, path)).arrayBuffer();
+
+  it('has a line for each request whose token is known', async () => {
+    await use('/v1/models?limit=1');
+    const [line] = await useLines(daemon, 1);
+    expect(line).to.include({ action: 'token.use', actor: 'token', outcome: 'success', client_ip: '127.0.0.1' });
+    expect(line?.details).to.include({ method: 'GET', path: '/v1/models', status: 200, cache: 'miss', code: null });
+    expect(line?.obfuscated).to.equal(`${secret.slice(0, 10)}…${secret.slice(-4)}`);
+  });
+
+  it('sums up those whose token nobody knows, a line a minute and code', async () => {
+    for (let n = 0; n < 3; n++) await daemon.call(`sk-wt-${'0'.repeat(49)}`);
+    await fetch(`${daemon.url}/v1/models`);
+    await use();
+    await useLines(daemon, 1);
+    daemon.clock.advance(60_000);
+    const lines = await useLines(daemon, 2);
+    expect(lines.map(({ outcome, count, details }) => [outcome, count, details?.code])).to.deep.equal([
+      ['success', null, null],
+      ['denied', 4, 'unauthorized'],
+    ]);
+  });
+
+  it('is put aside at its size, as many as are to be kept, and the chain goes on', async () => {
+    const path = usesFile(daemon);
+    for (let n = 0; n < 30; n++) {
+      await use();
+      daemon.clock.advance(600);
+    }
+    await eventually('the last is written', () => {
+      daemon.clock.advance(600);
+      return existsSync(`${path}.3`) && Number(linesOf(path).at(-1)?.line) === 30;
+    });
+    expect(existsSync(`${path}.4`)).to.equal(false);
+    const kept = [`${path}.3`, `${path}.2`, `${path}.1`, path].flatMap((file) => rawLines(file));
+    for (const [index, text] of kept.entries()) {
+      if (index > 0) expect((JSON.parse(text) as AuditLine).prev).to.equal(sha256(kept[index - 1]!));
+    }
+  });
+
+  it('goes on when its end was torn by a crash', async () => {
+    await use();
+    await useLines(daemon, 1);
+    await daemon.stop();
+    appendFileSync(usesFile(daemon), '{"line":2,"prev":"ab');
+    daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
+    await use();
+    await daemon.stop();
+    const lines = rawLines(usesFile(daemon));
+    expect(JSON.parse(lines[2]!)).to.include({ line: 3, prev: sha256(lines[1]!) });
+    daemon = await startDaemon({ upstream: provider.url, dir: daemon.dir });
+  });
+});

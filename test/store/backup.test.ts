@@ -1,0 +1,115 @@
+/** Backup and restore by the commands that the README has. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { expect } from 'chai';
+import { Sequelize } from 'sequelize';
+import { SettingsError } from '../../config/settings.js';
+import { canaryEncryptionKey } from '../support/canaries.js';
+import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { DatabaseServer, WITHOUT } from '../support/database-servers.js';
+import { type Provider, startProvider } from '../support/provider.js';
+
+const README = readFileSync(resolve(import.meta.dirname, '../../../README.md'), 'utf8');
+const WITHOUT_SQLITE3 =
+  process.env.CI !== 'true' && spawnSync('sqlite3', ['--version']).error ? ' (skipped: no sqlite3 here)' : '';
+
+/** What stands in the block of commands behind that mark. */
+function commands(mark: string): string {
+  const [, block] = new RegExp(`<!-- ${mark} -->\\n\\n\`\`\`sh\\n([^]*?)\`\`\``).exec(README) ?? [];
+  if (block === undefined) throw new Error(`no ${mark} in the README`);
+  return block;
+}
+
+function run(mark: string, cwd: string, env: Record<string, string> = {}): void {
+  const { status, stderr } = spawnSync('bash', ['-euc', commands(mark)], {
+    cwd,
+    env: { PATH: process.env.PATH, ...env },
+    encoding: 'utf8',
+  });
+  expect(status, stderr).to.equal(0);
+}
+
+describe('a backup', function () {
+  this.timeout(60_000);
+  let provider: Provider;
+  let root: string;
+  let dir: string;
+  let daemon: TestDaemon;
+
+  before(async () => {
+    provider = await startProvider();
+  });
+  beforeEach(() => {
+    root = temporaryFolder();
+    dir = join(root, 'data');
+    mkdirSync(dir);
+  });
+  afterEach(() => daemon.stop());
+  after(() => provider.stop());
+
+  const start = async (env: Record<string, string> = {}) => {
+    daemon = await startDaemon({ upstream: provider.url, dir, env });
+  };
+  /** From a backup beside the running daemon to the day after it was needed. */
+  async function goesBack(kind: string, settings: Record<string, string>, env: Record<string, string>): Promise<void> {
+    await start(settings);
+    const project = await daemon.createProject();
+    const before = await daemon.createToken(project.id);
+    expect((await daemon.call(before.token)).status).to.equal(200);
+    run(`backup of ${kind}`, root, env);
+    await daemon.manage('DELETE', `/manage/tokens/${before.id}`);
+    const since = await daemon.createToken(project.id);
+    await daemon.stop();
+    for (const file of ['audit.log', 'audit-use.log']) renameSync(join(dir, file), join(dir, `${file}.aside`));
+    run(`restore of ${kind}`, root, env);
+    await start(settings);
+    expect((await daemon.call(before.token)).status, 'issued before').to.equal(200);
+    expect((await daemon.call(since.token)).status, 'issued since').to.equal(401);
+    expect((await daemon.manage('GET', '/ready')).body).to.include({ status: 'ready' });
+    await daemon.stop();
+  }
+  const refusalOf = (env: Record<string, string> = {}) => start(env).catch((error: unknown) => error);
+
+  it(`of SQLite brings back what was, and is of no use without the key${WITHOUT_SQLITE3}`, async function () {
+    if (WITHOUT_SQLITE3) this.skip();
+    await goesBack('sqlite', {}, {});
+    rmSync(join(dir, 'llmp.db.key'));
+    const refusal = await refusalOf();
+    expect(refusal).to.be.instanceOf(SettingsError);
+    expect(String(refusal)).to.match(/ENCRYPTION_KEY/);
+  });
+
+  it(`of PostgreSQL brings back what was, and is of no use without the key${WITHOUT.postgres}`, async function () {
+    if (WITHOUT.postgres) this.skip();
+    const server = await DatabaseServer.start('postgres');
+    try {
+      const url = await server.newDatabase();
+      const settings = { DB_DRIVER: 'postgres', DATABASE_URL: url, ENCRYPTION_KEY: canaryEncryptionKey() };
+      const { hostname, port, username, pathname } = new URL(url);
+      const env = { PGHOST: hostname, PGPORT: port, PGUSER: username, PGDATABASE: pathname.slice(1) };
+      await goesBack('postgres', settings, env);
+      const refusal = await refusalOf({ ...settings, ENCRYPTION_KEY: canaryEncryptionKey() });
+      expect(refusal).to.be.instanceOf(SettingsError);
+      expect(String(refusal)).to.match(/ENCRYPTION_KEY/);
+    } finally {
+      await server.remove();
+    }
+  });
+
+  it(`of MariaDB brings back what was${WITHOUT.mysql}`, async function () {
+    if (WITHOUT.mysql) this.skip();
+    const server = await DatabaseServer.start('mysql');
+    try {
+      const admin = new Sequelize(await server.newDatabase(), { logging: false });
+      await admin.query('CREATE DATABASE llmp');
+      await admin.close();
+      const url = `mysql://root@127.0.0.1:${server.port}/llmp`;
+      writeFileSync(join(root, '.my.cnf'), `[client]\nhost=127.0.0.1\nport=${server.port}\nuser=root\n`);
+      const settings = { DB_DRIVER: 'mysql', DATABASE_URL: url, ENCRYPTION_KEY: canaryEncryptionKey() };
+      await goesBack('mysql', settings, { HOME: root });
+    } finally {
+      await server.remove();
+    }
+  });
+});

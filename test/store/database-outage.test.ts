@@ -1,0 +1,275 @@
+/** What clients and operators see of a database server that is away, and what holds when it is back. */
+import { expect } from 'chai';
+import type { ServerResponse } from 'node:http';
+import { Sequelize } from 'sequelize';
+import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { TestAnswer, TestDaemon } from '../support/daemon.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+import { eventually } from '../support/eventually.js';
+import { Relay } from '../support/redis.js';
+import { Several } from '../support/several.js';
+
+const SECOND_MS = 1000;
+const LIMIT_MS = 60 * SECOND_MS;
+const BACK_MS = 5 * SECOND_MS;
+// Two seconds without an answer, one more until somebody asks, and whatever a busy machine adds.
+const SOON_MS = 5 * SECOND_MS;
+const PROBE_MS = 1.5 * SECOND_MS;
+
+const WAYS = ['is stopped', 'stands still', 'is cut off'] as const;
+type Way = (typeof WAYS)[number];
+
+for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
+  describe(`a database server that is away: ${name}${WITHOUT[kind]}`, function () {
+    this.timeout(120_000);
+    let server: DatabaseServer;
+    let relay: Relay;
+    let several: Several;
+    /** Has its database behind the relay; the other one does not. */
+    let one: TestDaemon;
+    let other: TestDaemon;
+    let project: WireProject;
+    let isStopped = false;
+
+    before(async function () {
+      if (WITHOUT[kind]) this.skip();
+      server = await DatabaseServer.start(kind);
+      relay = await Relay.to(server.port);
+    });
+    beforeEach(async () => {
+      const url = await server.newDatabase();
+      const behindRelay = new URL(url);
+      behindRelay.port = String(relay.port);
+      several = await Several.start(server, {
+        env: { DATABASE_URL: url },
+        envOf: (index): Record<string, string> => (index === 0 ? { DATABASE_URL: behindRelay.href } : {}),
+      });
+      [one, other] = [several.at(0), several.at(1)];
+      project = await one.createProject();
+    });
+    afterEach(async () => {
+      relay.isSilent = false;
+      server.resume();
+      if (isStopped) await server.begin();
+      isStopped = false;
+      await several.stop();
+    });
+    after(async () => {
+      if (WITHOUT[kind]) return;
+      await relay.stop();
+      await server.remove();
+    });
+
+    const takeAway = async (way: Way) => {
+      if (way === 'stands still') server.freeze();
+      else if (way === 'is cut off') relay.isSilent = true;
+      else {
+        isStopped = true;
+        await server.stop();
+      }
+    };
+    const bringBack = async (way: Way) => {
+      if (way === 'stands still') server.resume();
+      else if (way === 'is cut off') relay.isSilent = false;
+      else {
+        await server.begin();
+        isStopped = false;
+      }
+    };
+    const statusOf = async (token: WireTokenCreated, at = one) => (await at.call(token.token)).status;
+    const expectAway = async (token: WireTokenCreated) => {
+      const { status, headers } = await one.call(token.token);
+      expect(status).to.equal(503);
+      expect(Number(headers.get('retry-after'))).to.be.at.least(1);
+    };
+    const probe = async (path: string, status: number, fields: object) => {
+      const startMs = performance.now();
+      const answer = await fetch(one.url + path);
+      expect(performance.now() - startMs, path).to.be.below(PROBE_MS);
+      expect(answer.status, path).to.equal(status);
+      expect(await answer.json(), path).to.deep.include(fields);
+    };
+    const isBackSoon = async (what: string, holds: () => Promise<boolean>) => {
+      const startMs = performance.now();
+      await eventually(what, holds, 2 * BACK_MS);
+      expect(performance.now() - startMs, what).to.be.below(BACK_MS);
+    };
+    /** An event stream of which the first piece has arrived. */
+    const beginStream = async (token: WireTokenCreated) => {
+      let upstream: ServerResponse | undefined;
+      several.provider.answer = (_req, res) => {
+        upstream = res.writeHead(200, { 'content-type': 'text/event-stream' });
+        res.write('data: first\n\n');
+      };
+      const response = await one.call(token.token);
+      several.provider.answer = undefined;
+      expect(response.status).to.equal(200);
+      return { upstream: upstream!, text: response.text() };
+    };
+    const recordsAt = async (daemon: TestDaemon) => {
+      const counted = await Promise.all(
+        ['/manage/projects', '/manage/tokens', '/manage/audit'].map((path) => daemon.manage('GET', path)),
+      );
+      return counted.map(({ body }) => (body as unknown[]).length);
+    };
+
+    for (const way of WAYS) {
+      it(`M14 ${way}: known tokens are served for TOKEN_STALE_LIMIT, nothing is taken for refused or exhausted, and nothing half done`, async () => {
+        const known = await one.createToken(project.id);
+        const spent = await one.createToken(project.id, { max_requests: 2 });
+        const roomy = await one.createToken(project.id, { max_requests: 1_000 });
+        const unknown = await other.createToken(project.id);
+        for (const token of [known, spent]) expect(await statusOf(token)).to.equal(200);
+        const inFlight = await beginStream(known);
+        const before = await recordsAt(other);
+        expect(await statusOf(roomy)).to.equal(200);
+
+        await takeAway(way);
+        let served = 2;
+        for (let n = 0; n < 3; n++) {
+          expect(await statusOf(known)).to.equal(200);
+          expect(await statusOf(roomy), 'what is leased already').to.equal(200);
+          served += 1;
+        }
+        const startMs = performance.now();
+        await Promise.all([expectAway(unknown), expectAway(spent)]);
+        const refused = await Promise.all<TestAnswer>([
+          one.manage('POST', '/manage/projects', { name: 'never', api_key: 'sk-never' }),
+          one.manage('POST', '/manage/tokens', { project_id: project.id }),
+          one.manage('PATCH', `/manage/tokens/${known.id}`, { is_active: false }),
+          one.manage('DELETE', `/manage/tokens/${known.id}`),
+          one.manage('GET', '/manage/tokens'),
+        ]);
+        expect(performance.now() - startMs).to.be.below(SOON_MS);
+        for (const { status, headers } of refused) {
+          expect(status).to.equal(503);
+          expect(headers.get('retry-after')).to.match(/^[1-9]\d*$/);
+        }
+        await probe('/live', 200, { status: 'ok' });
+        await probe('/ready', 200, { status: 'ready', missing: [], degraded: ['database'] });
+        await probe('/health', 503, { status: 'failing' });
+
+        one.clock.advance(LIMIT_MS - 20 * SECOND_MS);
+        expect(await statusOf(known), 'behind its time to be read again').to.equal(200);
+        const knownAtMs = performance.now();
+        for (let n = 0; n < 5; n++) {
+          one.clock.advance(SECOND_MS);
+          expect(await statusOf(known)).to.equal(200);
+        }
+        expect(performance.now() - knownAtMs, 'for all, once it is known to be away').to.be.below(SECOND_MS);
+        served += 6;
+        one.clock.advance(15 * SECOND_MS);
+        for (const token of [known, unknown, spent, roomy]) await expectAway(token);
+        await probe('/live', 200, { status: 'ok' });
+        await probe('/ready', 503, { status: 'not ready', missing: ['database'], degraded: [] });
+        inFlight.upstream.end('data: last\n\n');
+        expect(await inFlight.text).to.equal('data: first\n\ndata: last\n\n');
+
+        await bringBack(way);
+        await isBackSoon('all is well', async () => {
+          const answer = await one.manage('GET', '/ready');
+          return answer.status === 200 && (answer.body as { degraded: string[] }).degraded.length === 0;
+        });
+        await isBackSoon('all are served', async () => (await statusOf(unknown)) === 200);
+        for (const token of [known, spent]) expect(await statusOf(token)).to.equal(200);
+        expect(await statusOf(spent)).to.equal(429);
+        expect(await recordsAt(other), 'of what was refused').to.deep.equal(before);
+        expect((await one.manage('DELETE', `/manage/tokens/${unknown.id}`)).status).to.equal(200);
+        const countOf = async ({ id }: WireTokenCreated) => (await other.token(id)).request_count;
+        await eventually('what was counted is settled', async () => (await countOf(known)) === served + 1);
+        await eventually('of capped tokens too', async () => (await countOf(roomy)) === 4);
+        expect(await countOf(spent)).to.equal(2);
+        expect(await statusOf(known)).to.equal(200);
+        await eventually('once', async () => (await countOf(known)) === served + 2);
+      });
+
+      it(`M01 ${way}: an instance that is told to stop does, and lets what is in flight finish`, async () => {
+        const token = await one.createToken(project.id, { max_requests: 100 });
+        expect(await statusOf(token)).to.equal(200);
+        const inFlight = await beginStream(token);
+        await takeAway(way);
+        const startMs = performance.now();
+        const stopped = one.stop();
+        inFlight.upstream.end();
+        await stopped;
+        expect(performance.now() - startMs).to.be.below(2 * SOON_MS);
+        expect(one.daemon.server.listening).to.equal(false);
+      });
+
+      it(`J08 ${way}, three times under load: what was served is counted exactly`, async () => {
+        const unlimited = await one.createToken(project.id);
+        const capped = await one.createToken(project.id, { max_requests: 10_000 });
+        const served = new Map([unlimited, capped].map(({ id }) => [id, 0]));
+        for (let round = 0; round < 3; round++) {
+          let isOver = false;
+          const clients = [unlimited, capped, unlimited, capped].map(async (token) => {
+            while (!isOver) {
+              const status = await statusOf(token);
+              expect(status).to.be.oneOf([200, 503]);
+              if (status === 200) served.set(token.id, (served.get(token.id) ?? 0) + 1);
+              else await new Promise((resolve) => setTimeout(resolve, 20));
+            }
+          });
+          const atFirst = several.provider.received.length;
+          await eventually('there is load', () => several.provider.received.length > atFirst + 20);
+          await takeAway(way);
+          await eventually('it is noticed', () => one.daemon.admission.settling.failed > round);
+          await bringBack(way);
+          await isBackSoon('it is over', async () => {
+            return (await one.manage('GET', '/health')).status === 200;
+          });
+          isOver = true;
+          await Promise.all(clients);
+        }
+        const countOf = async (id: string) => (await other.token(id)).request_count;
+        for (const [id, count] of served) await eventually('it is settled', async () => (await countOf(id)) === count);
+        expect(several.provider.received.length).to.equal([...served.values()].reduce((a, b) => a + b));
+      });
+    }
+
+    it('what another instance revokes while one is cut off holds there as soon as it is back, and what is in flight goes on until then (finding G1)', async () => {
+      const [revoked, kept] = [await one.createToken(project.id), await one.createToken(project.id)];
+      for (const token of [revoked, kept]) expect(await statusOf(token)).to.equal(200);
+      const [cut, whole] = [await beginStream(revoked), await beginStream(kept)];
+      let isOver = false;
+      void cut.text.catch(() => 'cut').then(() => (isOver = true));
+      await takeAway('is cut off');
+      expect((await other.manage('DELETE', `/manage/tokens/${revoked.id}`)).status).to.equal(200);
+      expect(await statusOf(revoked, other)).to.equal(401);
+      expect(await statusOf(revoked), 'within TOKEN_STALE_LIMIT').to.equal(200);
+      one.clock.advance(LIMIT_MS);
+      await expectAway(revoked);
+      expect(isOver, 'it goes on').to.equal(false);
+      await bringBack('is cut off');
+      await isBackSoon('it holds', async () => (await statusOf(revoked)) === 401);
+      expect(await cut.text.catch(() => 'cut')).to.equal('cut');
+      expect(await statusOf(kept)).to.equal(200);
+      whole.upstream.end();
+      expect(await whole.text).to.equal('data: first\n\n');
+    });
+
+    it('F02 units that instances hold are not lost to an outage in which nobody could say that they live', async () => {
+      const token = await one.createToken(project.id, { max_requests: 100 });
+      const admin = new Sequelize(several.databaseUrl, { logging: false });
+      for (const daemon of several.daemons) expect(await statusOf(token, daemon)).to.equal(200);
+      const units = () => several.daemons.map(({ daemon }) => daemon.admission.size.leasedUnits);
+      // By the database's own clock an hour goes by.
+      await admin.query('UPDATE instances SET heartbeat_at = heartbeat_at - 3600000');
+      await admin.close();
+      for (const held of units()) expect(held).to.be.above(0);
+      relay.isSilent = true;
+      await takeAway('is stopped');
+      await eventually('both notice', () =>
+        several.daemons.every(({ logged }) => logged.join('').includes('cannot be heard of')),
+      );
+      for (const { clock } of several.daemons) clock.advance(40 * SECOND_MS);
+      await bringBack('is stopped');
+      const isHeardAgain = ({ logged }: TestDaemon) => logged.join('').includes('are heard of again');
+      await isBackSoon('the one is back', () => Promise.resolve(isHeardAgain(other)));
+      relay.isSilent = false;
+      await isBackSoon('the other, too', () => Promise.resolve(isHeardAgain(one)));
+      for (let n = 2; n < 100; n++) expect(await statusOf(token, several.at(n % 2)), `request ${n}`).to.equal(200);
+      for (const daemon of several.daemons) expect(await statusOf(token, daemon)).to.equal(429);
+    });
+  });
+}

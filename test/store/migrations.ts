@@ -1,0 +1,112 @@
+/** What becomes of the schema, whoever is killed while it is changed. */
+import { expect } from 'chai';
+import { join } from 'node:path';
+import { realClock } from '../../daemon/process/clock.js';
+import type { Database } from '../../daemon/store/sql/database.js';
+import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
+import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
+import { Migrator } from '../../migrations/migrator.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+import { MIGRATIONS } from '../support/migrations.js';
+
+/** All that a schema is: its tables, their columns and their indexes. */
+async function schemaOf({ sequelize }: Database): Promise<unknown> {
+  const queries = sequelize.getQueryInterface();
+  const tables = (await queries.showAllTables()).filter((name) => !name.startsWith('audit_words')).sort();
+  const described = await Promise.all(
+    tables.map(async (table) => {
+      const indexes = (await queries.showIndex(table)) as { name: string; unique: boolean; fields: unknown[] }[];
+      const shown = indexes.map(({ name, unique, fields }) => ({ name, unique, fields }));
+      shown.sort((a, b) => (a.name < b.name ? -1 : 1));
+      return [table, { columns: await queries.describeTable(table), indexes: shown }];
+    }),
+  );
+  return Object.fromEntries(described);
+}
+
+const up = (database: Database) => new Migrator(database, '0.1.0').up();
+
+/** Has the statement of that number, and all behind it, fail: as if the process were gone. @returns how many there were. */
+function dieAt(statement: number, { sequelize }: Database): { readonly statements: number } {
+  const query = sequelize.query.bind(sequelize) as (...args: unknown[]) => Promise<unknown>;
+  const counted = { statements: 0 };
+  sequelize.query = ((...args: unknown[]) => {
+    // What the end of its connection does anyway.
+    if (args[0] === 'ROLLBACK;') return query(...args);
+    counted.statements += 1;
+    return counted.statements < statement ? query(...args) : Promise.reject(new Error('killed'));
+  }) as typeof sequelize.query;
+  return counted;
+}
+
+function survivesKills(every: number, empty: () => Promise<() => Database>): void {
+  const which = every === 1 ? 'any statement' : `one statement in ${every}`;
+  it(`J12 whoever is killed at ${which} of the migrations leaves what the next one completes`, async function () {
+    this.timeout(300_000);
+    const openClean = await empty();
+    const clean = openClean();
+    const counted = dieAt(Infinity, clean);
+    expect((await up(clean)).pending).to.deep.equal([]);
+    const expected = await schemaOf(clean);
+    await clean.close();
+    expect(counted.statements).to.be.above(30);
+
+    for (let statement = 1; statement <= counted.statements; statement += every) {
+      const open = await empty();
+      const killed = open();
+      dieAt(statement, killed);
+      const failure = await up(killed).catch((error: unknown) => error);
+      await killed.close().catch(() => undefined);
+      const next = open();
+      try {
+        expect(
+          (await up(next)).applied.map(({ name }) => name),
+          `after ${statement}`,
+        ).to.deep.equal(MIGRATIONS);
+        expect(await schemaOf(next), `after ${statement}`).to.deep.equal(expected);
+      } finally {
+        await next.close();
+      }
+      // What comes last only looks at what was done.
+      if (!(failure instanceof Error)) break;
+    }
+  });
+}
+
+/** @param every of so many statements one is where a process is killed. */
+export function testMigrations(every: number): void {
+  describe('migrations of SQLite', () => {
+    survivesKills(every, () => {
+      const path = join(temporaryFolder(), 'llmp.db');
+      return Promise.resolve(() => new SqliteDatabase(path));
+    });
+  });
+
+  for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
+    describe(`migrations of ${name}${WITHOUT[kind]}`, function () {
+      this.timeout(60_000);
+      let server: DatabaseServer;
+
+      before(async function () {
+        if (WITHOUT[kind]) this.skip();
+        server = await DatabaseServer.start(kind);
+      });
+      after(() => (WITHOUT[kind] ? undefined : server.remove()));
+
+      const empty = async (poolSize = 2) => {
+        const url = await server.newDatabase();
+        return () => new ServerDatabase({ dialect: kind, url, poolSize, clock: realClock });
+      };
+      survivesKills(every, () => empty());
+
+      it('J13 F18 four who begin at once do each of them once, over a pool of a single connection too', async () => {
+        const open = await empty(1);
+        const databases = Array.from({ length: 4 }, open);
+        const all = await Promise.all(databases.map(up));
+        for (const { applied } of all) expect(applied.map(({ name }) => name)).to.deep.equal(MIGRATIONS);
+        await Promise.all(databases.map((database) => database.close()));
+      });
+    });
+  }
+}

@@ -1,0 +1,301 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import {
+  type Arrival,
+  RedisAway,
+  RedisConnection,
+  RedisRefused,
+  type Script,
+} from '../../daemon/store/redis/connection.js';
+import { canary } from '../support/canaries.js';
+import { TestClock } from '../support/clock.js';
+import { recordingLog } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+
+const ECHO: Script = { name: 'testEcho', lua: 'return ARGV[1]' };
+const LONGEST_DELAY_MS = 2_000;
+
+interface Subject {
+  connection: RedisConnection;
+  clock: TestClock;
+  logged: string[];
+}
+
+describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
+  let redis: TestRedis;
+  let relay: Relay;
+  let opened: RedisConnection[] = [];
+
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+  beforeEach(async () => {
+    redis = await TestRedis.start();
+    relay = await Relay.to(redis.port);
+  });
+  afterEach(async () => {
+    for (const connection of opened) connection.close();
+    opened = [];
+    await relay.stop();
+    redis.resume();
+    await redis.stop();
+  });
+
+  function subject(more: Parameters<TestRedis['at']>[0] = {}, arrived?: (arrival: Arrival) => Promise<void>): Subject {
+    const clock = new TestClock();
+    const { logged, log } = recordingLog();
+    const connection = new RedisConnection({ address: redis.at({ port: relay.port, ...more }), clock, log });
+    if (arrived) connection.onArrival(arrived);
+    opened.push(connection);
+    return { connection, clock, logged };
+  }
+
+  /** One that is up: a busy machine may need a second try. */
+  async function open(...given: Parameters<typeof subject>): Promise<Subject> {
+    const it = subject(...given);
+    await it.connection.open();
+    await comesBack(it);
+    return it;
+  }
+
+  async function comesBack({ connection, clock }: Subject): Promise<void> {
+    await eventually('the breaker closes', () => {
+      if (!connection.isUp) clock.advance(100);
+      return connection.isUp;
+    });
+  }
+
+  const echo = async ({ connection }: Subject, word = 'here') => String(await connection.run(ECHO, [word]));
+  const failure = async (of: Promise<unknown>) =>
+    of.then(
+      () => null,
+      (error: unknown) => error,
+    );
+  const goesAway = ({ connection }: Subject) => eventually('the breaker opens', () => connection.isAway);
+
+  /** Fails as often as it takes until it is known that nobody is there. */
+  async function noticed(it: Subject): Promise<void> {
+    await eventually('the breaker opens', async () => {
+      await failure(echo(it));
+      return it.connection.isAway;
+    });
+  }
+
+  const lines = ({ logged }: Subject, message: string) =>
+    logged.filter((line) => line.includes(`"message":"${message}"`));
+
+  it('runs scripts, and again after Redis forgot them', async () => {
+    const it = await open();
+    expect(await echo(it, 'one')).to.equal('one');
+    await redis.client.script('FLUSH');
+    expect(await echo(it, 'two')).to.equal('two');
+  });
+
+  it('uses the database it was told', async () => {
+    const it = await open({ database: 3 });
+    await it.connection.run({ name: 'testSet', lua: "return redis.call('SET', 'which', 'third')" }, []);
+    expect(await redis.client.get('which')).to.equal(null);
+    await redis.client.select(3);
+    expect(await redis.client.get('which')).to.equal('third');
+  });
+
+  it('is not used where its database does not exist', async () => {
+    const it = subject({ database: 99 });
+    await it.connection.open();
+    expect(it.connection.isUp).to.equal(false);
+  });
+
+  it('K01 starts without Redis, within a second, and is there when Redis comes', async () => {
+    await redis.kill();
+    const it = subject();
+    const beganAt = performance.now();
+    await it.connection.open();
+    expect(performance.now() - beganAt).to.be.below(1000);
+    expect(await failure(echo(it))).to.be.instanceOf(RedisAway);
+    await redis.begin();
+    await comesBack(it);
+    expect(await echo(it)).to.equal('here');
+  });
+
+  it('K03 gives up one that answers nothing, and takes its socket down', async () => {
+    const it = await open();
+    const before = relay.connections;
+    relay.isSilent = true;
+    await noticed(it);
+    await eventually('the socket is gone', () => relay.open === 0);
+    const beganAt = performance.now();
+    for (let i = 0; i < 1000; i++) expect(await failure(echo(it))).to.be.instanceOf(RedisAway);
+    expect(performance.now() - beganAt, 'a thousand while it is open').to.be.below(500);
+    expect(lines(it, 'Redis is away')).to.have.length(1);
+    relay.isSilent = false;
+    await comesBack(it);
+    expect(relay.connections).to.be.above(before);
+    expect(await echo(it)).to.equal('here');
+    expect(lines(it, 'Redis is back')).to.have.length(1);
+  });
+
+  it('K03 stays away from a black hole: connecting is no proof', async () => {
+    relay.isSilent = true;
+    const it = subject();
+    await it.connection.open();
+    for (let i = 0; i < 3; i++) {
+      it.clock.advance(LONGEST_DELAY_MS);
+      await eventually('the try is over', () => relay.open === 0);
+      expect(it.connection.isUp).to.equal(false);
+    }
+  });
+
+  it('K04 is not used while each answer takes 200 ms', async () => {
+    const it = await open();
+    relay.delayMs = 200;
+    await noticed(it);
+    it.clock.advance(LONGEST_DELAY_MS);
+    await sleep(100);
+    expect(it.connection.isUp).to.equal(false);
+    relay.delayMs = 0;
+    await comesBack(it);
+  });
+
+  it('stays with one that was slow for a moment, and answers again', async () => {
+    const it = await open();
+    const { connections } = relay;
+    redis.freeze();
+    const [failed] = await Promise.all([
+      Promise.all([failure(echo(it)), failure(echo(it)), failure(echo(it))]),
+      sleep(65).then(() => {
+        redis.resume();
+      }),
+    ]);
+    for (const error of failed) expect(error).to.be.instanceOf(RedisAway);
+    await eventually('it is used again', () => it.connection.isUp);
+    expect(relay.connections).to.equal(connections);
+    expect(lines(it, 'Redis is away')).to.be.empty;
+  });
+
+  it('opens at once when the connection ends', async () => {
+    const it = await open();
+    relay.reset();
+    await goesAway(it);
+    await comesBack(it);
+    expect(await echo(it)).to.equal('here');
+  });
+
+  it('tries again later and later, up to two seconds, and never in step with others', async () => {
+    await redis.kill();
+    const it = subject();
+    await it.connection.open();
+    const waits: number[] = [];
+    for (let i = 0; i < 9; i++) {
+      const { connections } = relay;
+      let waited = 0;
+      while (relay.connections === connections) {
+        it.clock.advance(10);
+        waited += 10;
+        await new Promise(setImmediate);
+        if (waited > 5_000) throw new Error('no more tries');
+      }
+      waits.push(waited);
+      await eventually('the try is over', () => relay.open === 0 && it.clock.pending > 0);
+    }
+    expect(Math.max(...waits)).to.be.at.most(LONGEST_DELAY_MS + 500);
+    expect(waits.at(-1)).to.be.at.least(LONGEST_DELAY_MS / 2 - 10);
+    expect(waits[0]).to.be.below(500);
+  });
+
+  it('is up only when all has been done that comes first, and not if that fails', async () => {
+    let mayArrive = false;
+    const runIds: (string | null)[] = [];
+    const arrived = async ({ run, runId }: Arrival) => {
+      runIds.push(runId);
+      await run(ECHO, ['first']);
+      if (!mayArrive) throw new Error('not yet');
+    };
+    const it = subject({}, arrived);
+    await it.connection.open();
+    expect(it.connection.isUp).to.equal(false);
+    mayArrive = true;
+    await comesBack(it);
+    expect(runIds[0]).to.match(/^[0-9a-f]{40}$/);
+  });
+
+  it('takes an error that Redis answers with for an answer', async () => {
+    const it = await open();
+    const wrong: Script = {
+      name: 'testWrong',
+      lua: "redis.call('SET', 'a', 'b') return redis.call('LPUSH', 'a', 'b')",
+    };
+    for (let i = 0; i < 10; i++) {
+      expect(await failure(it.connection.run(wrong, [])))
+        .to.be.instanceOf(RedisRefused)
+        .and.include({ code: 'WRONGTYPE' });
+    }
+    expect(it.connection.isUp).to.equal(true);
+    expect(lines(it, 'Redis refuses commands')).to.have.length(1);
+  });
+
+  it('K05 leaves one that became a replica, and comes back when it takes writes', async () => {
+    const it = await open();
+    await redis.client.replicaof('127.0.0.1', 1);
+    await eventually('the breaker opens', async () => {
+      await failure(it.connection.run({ name: 'testSet', lua: "return redis.call('SET', 'a', 'b')" }, []));
+      return it.connection.isAway;
+    });
+    it.clock.advance(LONGEST_DELAY_MS);
+    await sleep(50);
+    expect(it.connection.isUp).to.equal(false);
+    await redis.client.replicaof('NO', 'ONE');
+    await comesBack(it);
+  });
+
+  it('K09 takes full memory for an answer: what is there can be read', async () => {
+    const it = await open();
+    await redis.client.config('SET', 'maxmemory', '1');
+    const write: Script = { name: 'testWrite', lua: "return redis.call('SET', 'a', 'b')" };
+    expect(await failure(it.connection.run(write, [])))
+      .to.be.instanceOf(RedisRefused)
+      .and.include({ code: 'OOM' });
+    expect(await echo(it)).to.equal('here');
+  });
+
+  it('K15 says that its credentials are refused, without them, and tries rarely', async () => {
+    const password = canary('password');
+    await redis.client.config('SET', 'requirepass', canary('password'));
+    const it = subject({ password });
+    await it.connection.open();
+    const [line] = lines(it, 'Redis is away');
+    expect(line).to.include('WRONGPASS').and.not.include(password);
+    const { connections } = relay;
+    it.clock.advance(4_000);
+    await sleep(20);
+    expect(relay.connections).to.equal(connections);
+  });
+
+  it('K15 logs in, also as a user of its own', async () => {
+    const password = canary('password');
+    await redis.client.acl('SETUSER', 'llmp', 'on', `>${password}`, '~llmp:*', '+@all', '-@dangerous');
+    const it = await open({ username: 'llmp', password });
+    expect(await echo(it)).to.equal('here');
+  });
+
+  it('K15 speaks TLS where it is told to, and not with one that does not', async () => {
+    const it = subject({ isEncrypted: true });
+    await it.connection.open();
+    expect(it.connection.isUp).to.equal(false);
+    expect(lines(it, 'Redis is away')).to.have.length(1);
+  });
+
+  it('K17 gives each its own answer, those that come late to nobody', async () => {
+    const it = await open();
+    redis.freeze();
+    const late = failure(echo(it, 'late'));
+    expect(await late).to.be.instanceOf(RedisAway);
+    redis.resume();
+    const words = Array.from({ length: 100 }, (_, i) => `word ${i}`);
+    // A busy machine may be late again: that is no answer, but never another's.
+    const answers = await Promise.allSettled(words.map((word) => echo(it, word)));
+    const wrong = answers.filter((answer, i) => answer.status === 'fulfilled' && answer.value !== words[i]);
+    expect(wrong).to.deep.equal([]);
+    await comesBack(it);
+  });
+});
