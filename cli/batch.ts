@@ -1,11 +1,11 @@
 /** Commands that take ids, one or several, on the command line or on standard input. */
 import type { ManagementClient } from '../daemon/api/client.js';
 import { type Argument, flag, type Invocation } from './command.js';
-import { EXIT, Failure, failureOf, usage } from './console/failure.js';
+import { EXIT, Failure, failureOf, usage } from '../console/failure.js';
 import { checkedId, type Noun, wholeIdOf } from './ids.js';
 import type { Output } from './output.js';
-import type { View } from './console/table.js';
-import { shortId } from './console/views.js';
+import type { View } from '../console/table.js';
+import { shortId } from '../console/views.js';
 
 const AT_A_TIME = 8;
 // Beyond as many, what was done is one sentence, and not a line for each.

@@ -2,7 +2,7 @@
 import type { Streamed, StreamOptions } from '../daemon/api/client.js';
 import { followed, mayPass } from '../daemon/api/followed.js';
 import type { Invocation, Options } from './command.js';
-import { endedBy } from './console/failure.js';
+import { endedBy } from '../console/failure.js';
 import type { Shell } from './shell.js';
 
 /**

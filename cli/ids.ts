@@ -1,6 +1,6 @@
 /** From what an operator types to the full id of one project or token. */
 import type { ManagementClient, Page } from '../daemon/api/client.js';
-import { EXIT, Failure, quoted, usage } from './console/failure.js';
+import { EXIT, Failure, quoted, usage } from '../console/failure.js';
 
 export type Noun = 'project' | 'token';
 

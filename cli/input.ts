@@ -1,7 +1,7 @@
 /** What an operator hands in besides the command line: files, standard input, answers to questions. */
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
-import { usage } from './console/failure.js';
+import { usage } from '../console/failure.js';
 import type { Shell } from './shell.js';
 
 export interface Choice<T extends string> {

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { shellWord } from './console/escape.js';
-import { EXIT } from './console/failure.js';
+import { shellWord } from '../console/escape.js';
+import { EXIT } from '../console/failure.js';
 import { run } from './program.js';
 import type { EndingSignal, Shell } from './shell.js';
 
@@ -74,7 +74,7 @@ const shell: Shell = {
   program: program(),
   interrupted,
   onSignal,
-  terminal: async () => (await import('./console/terminal-io.js')).terminalIo(process),
+  terminal: async () => (await import('../console/terminal-io.js')).terminalIo(process),
   spawn: start,
 };
 process.exitCode = await run(argv.slice(2), shell);

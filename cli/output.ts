@@ -1,9 +1,9 @@
 /** Data goes to stdout in the format asked for; everything else goes to stderr. */
-import { csvCell, plain, visible, visibleJson, withoutSecrets } from './console/escape.js';
-import { EXIT, type Failure } from './console/failure.js';
+import { csvCell, plain, visible, visibleJson, withoutSecrets } from '../console/escape.js';
+import { EXIT, type Failure } from '../console/failure.js';
 import type { Format } from './globals.js';
 import type { Shell } from './shell.js';
-import type { Look, View } from './console/table.js';
+import type { Look, View } from '../console/table.js';
 
 export interface OutputOptions {
   format: Format;
@@ -53,7 +53,7 @@ export class Output {
   /** @param whole what JSON shows when it is not simply the items. */
   async list<T>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
     if (this.#isForPeople) {
-      const { tableOf } = await import('./console/table.js');
+      const { tableOf } = await import('../console/table.js');
       if (items.length > 0) this.#write(await tableOf(items, view.columns, await this.#look()));
     } else this.#write(this.#lines(items, view, whole));
   }
@@ -61,7 +61,7 @@ export class Output {
   /** One thing: an object rather than an array in JSON, all of its fields on a terminal. */
   async one<T>(item: T, view: View<T>): Promise<void> {
     if (this.#isForPeople) {
-      const { detailOf } = await import('./console/table.js');
+      const { detailOf } = await import('../console/table.js');
       this.#write(detailOf(item, view, await this.#look()));
     } else this.#write(this.#lines([item], view, item));
   }
@@ -74,7 +74,7 @@ export class Output {
     const isFirst = !this.#hasBegun;
     this.#hasBegun = true;
     if (this.#isForPeople) {
-      const { lineOf } = await import('./console/table.js');
+      const { lineOf } = await import('../console/table.js');
       const look = await this.#look();
       if (isFirst) await this.#writeAll(await lineOf(null, view.columns, look));
       await this.#writeAll(await lineOf(item, view.columns, look));
@@ -92,7 +92,7 @@ export class Output {
    */
   async again<T>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
     if (this.#isForPeople && this.#drawsInPlace) {
-      const { detailOf } = await import('./console/table.js');
+      const { detailOf } = await import('../console/table.js');
       const look = await this.#look();
       await this.#redraw(detailOf(item, view, look), failure, look);
       return;
@@ -114,7 +114,7 @@ export class Output {
    */
   async listAgain<T>(items: readonly T[], view: View<T>, total: number, failure: Failure | null): Promise<void> {
     if (this.#isForPeople) {
-      const { tableOf } = await import('./console/table.js');
+      const { tableOf } = await import('../console/table.js');
       const look = await this.#look();
       const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND);
       const shown = this.#drawsInPlace ? items.slice(0, room) : items;
@@ -136,7 +136,7 @@ export class Output {
   }
 
   async #redraw(text: string, failure: Failure | null, look: Look): Promise<void> {
-    const { rowsOf } = await import('./console/table.js');
+    const { rowsOf } = await import('../console/table.js');
     const lines = failure ? this.#linesOf(failure) : [];
     const drawn = text + lines.map((line) => `${this.#shown(line)}\n`).join('');
     const up = this.#drawn === '' ? '' : `\x1b[${await rowsOf(this.#drawn, look)}A\x1b[J`;

@@ -3,7 +3,7 @@ import { Argument as NodeArgument, type CommanderError, Command as Node, Option 
 import { readVersion } from '../config/version.js';
 import type { Command, Option, Options } from './command.js';
 import { commandsFor, GROUPS, pathsOf, rootCommand } from './commands.js';
-import { type Failure, failureOf, quoted, usage } from './console/failure.js';
+import { type Failure, failureOf, quoted, usage } from '../console/failure.js';
 import { GLOBAL_OPTIONS, type Globals } from './globals.js';
 import type { Shell } from './shell.js';
 import { Tree } from './help/tree.js';

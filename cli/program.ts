@@ -2,7 +2,7 @@
 import type { Invocation } from './command.js';
 import { COMMAND_WORDS } from './commands.js';
 import { destinationOf, serverWithoutContext } from './connection/destination.js';
-import { EXIT, Failure, failureOf } from './console/failure.js';
+import { EXIT, Failure, failureOf } from '../console/failure.js';
 import { type Format, formatIn, formatOf } from './globals.js';
 import { Input } from './input.js';
 import { Output } from './output.js';

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { TerminalIo } from './console/terminal-io.js';
+import type { TerminalIo } from '../console/terminal-io.js';
 
 export type InputStream = Readable & { isTTY?: boolean };
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number; rows?: number };

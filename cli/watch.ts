@@ -2,7 +2,7 @@
 import { Unreachable } from '../daemon/api/client.js';
 import { mayPass } from '../daemon/api/followed.js';
 import type { Invocation, Options } from './command.js';
-import { endedBy, EXIT, type Failure, failureOf } from './console/failure.js';
+import { endedBy, EXIT, type Failure, failureOf } from '../console/failure.js';
 import { untilInterrupted } from './follow.js';
 
 const REFRESH_MS = 2_000;

@@ -1,6 +1,6 @@
 /** `llmp tui --once`: one frame, for whoever reads no more than that. */
 import { stripVTControlCharacters } from 'node:util';
-import { EXIT } from '../cli/console/failure.js';
+import { EXIT } from '../console/failure.js';
 import { Runner } from './effects/runner.js';
 import { firstState, lookOf, type TuiOptions } from './first-state.js';
 import { linesOf } from './lines.js';
@@ -8,7 +8,7 @@ import type { State } from './state/state.js';
 import { Store } from './store.js';
 import { capabilitiesOf } from './terminal/capabilities.js';
 import { fitLine } from './terminal/fit.js';
-import type { TerminalIo } from '../cli/console/terminal-io.js';
+import type { TerminalIo } from '../console/terminal-io.js';
 
 const WITHIN_MS = 10_000;
 

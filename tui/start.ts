@@ -1,12 +1,12 @@
 /** `llmp tui`: terminal, state, effects and Ink, put together. What costs time to load is loaded here, and only now. */
 import type { ReactNode } from 'react';
-import { visible, withoutSecrets } from '../cli/console/escape.js';
+import { visible, withoutSecrets } from '../console/escape.js';
 import { Runner } from './effects/runner.js';
 import { firstState, lookOf, type TuiOptions } from './first-state.js';
 import { linesOf } from './lines.js';
 import type { State } from './state/state.js';
 import { Store } from './store.js';
-import type { TerminalIo } from '../cli/console/terminal-io.js';
+import type { TerminalIo } from '../console/terminal-io.js';
 import { openTerminal } from './terminal/terminal.js';
 
 /** A change that was sent just before the end is waited for so long: the shell is to be back at once. */

@@ -2,10 +2,10 @@
 import { integer } from '../../config/kinds.js';
 import type { Fault } from '../../daemon/ops/audit-verify.js';
 import { command, flag, value } from '../command.js';
-import { EXIT, usage } from '../console/failure.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from '../service.js';
 import { daemonEnvironment } from '../unit-surroundings.js';
-import { type VerifiedAudit, verifiedView } from '../console/views.js';
+import { type VerifiedAudit, verifiedView } from '../../console/views.js';
 
 const SAYS: Record<Fault['kind'], (fault: Fault) => string> = {
   changed: ({ line }) => `line ${line} was changed`,

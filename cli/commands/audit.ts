@@ -4,11 +4,11 @@ import type { ManagementClient } from '../../daemon/api/client.js';
 import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../../daemon/api/contract.js';
 import { auditVerify } from './audit-verify.js';
 import { command, type Invocation, text, value } from '../command.js';
-import { EXIT } from '../console/failure.js';
+import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
-import { moment, timestampOf } from '../console/span.js';
-import { auditView } from '../console/views.js';
+import { moment, timestampOf } from '../../console/span.js';
+import { auditView } from '../../console/views.js';
 
 /** Each of them, so that one that is new is missed by the compiler. */
 const ACTIONS = Object.keys({

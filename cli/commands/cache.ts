@@ -3,9 +3,9 @@ import type { Kind } from '../../config/kinds.js';
 import type { CachePurge } from '../../daemon/api/contract.js';
 import { confirmed, dryRun } from '../batch.js';
 import { command, flag, type Invocation, text, value } from '../command.js';
-import { EXIT, usage } from '../console/failure.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { cachePurgedView, cacheView } from '../console/views.js';
+import { cachePurgedView, cacheView } from '../../console/views.js';
 
 const method: Kind<'GET' | 'POST'> = {
   accepts: 'GET or POST, the methods whose answers are kept',

@@ -2,9 +2,9 @@
 import { describeSettings, type Environment, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { command, flag } from '../command.js';
-import { EXIT, Failure } from '../console/failure.js';
+import { EXIT, Failure } from '../../console/failure.js';
 import { envFile } from '../service.js';
-import type { Column, View } from '../console/table.js';
+import type { Column, View } from '../../console/table.js';
 import { daemonEnvironment } from '../unit-surroundings.js';
 
 const show = command({

@@ -11,10 +11,10 @@ import {
   readContexts,
   writeContexts,
 } from '../connection/contexts.js';
-import { EXIT, Failure, quoted, usage } from '../console/failure.js';
+import { EXIT, Failure, quoted, usage } from '../../console/failure.js';
 import { checkedId } from '../ids.js';
 import { serverOf } from '../connection/server.js';
-import type { View } from '../console/table.js';
+import type { View } from '../../console/table.js';
 
 const NAME: Argument = {
   name: 'NAME',

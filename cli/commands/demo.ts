@@ -4,9 +4,9 @@ import { ManagementClient } from '../../daemon/api/client.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { Demo } from '../../daemon/demo/demo.js';
 import { command, value } from '../command.js';
-import { shellWord } from '../console/escape.js';
-import { EXIT, Failure } from '../console/failure.js';
-import type { View } from '../console/table.js';
+import { shellWord } from '../../console/escape.js';
+import { EXIT, Failure } from '../../console/failure.js';
+import type { View } from '../../console/table.js';
 
 const UPSTREAM_KEY = 'sk-demo-key-of-the-stand-in-provider';
 const CALL_WITHIN_MS = 10_000;

@@ -6,7 +6,7 @@ import { readVersion } from '../../config/version.js';
 import { ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import { connect, connectionTo } from '../connection/connection.js';
 import type { Asking, Family, Finding } from './doctor.js';
-import { failureOf } from '../console/failure.js';
+import { failureOf } from '../../console/failure.js';
 import { Input } from '../input.js';
 import { healthOf } from '../connection/probes.js';
 

@@ -3,9 +3,9 @@ import type { Family, Finding } from '../../daemon/ops/doctor.js';
 import { command, type Invocation } from '../command.js';
 import { daemonFamily } from './doctor-daemon.js';
 import { terminalFamily } from './doctor-terminal.js';
-import { EXIT } from '../console/failure.js';
+import { EXIT } from '../../console/failure.js';
 import { envFile } from '../service.js';
-import type { Column, Look, View } from '../console/table.js';
+import type { Column, Look, View } from '../../console/table.js';
 import { daemonEnvironment } from '../unit-surroundings.js';
 
 export type { Family, Finding };

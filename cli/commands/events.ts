@@ -4,8 +4,8 @@ import { oneOf } from '../../config/kinds.js';
 import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
 import { command, flag, text, value } from '../command.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { type Column, type Tint, type View } from '../console/table.js';
-import { shortId } from '../console/views.js';
+import { type Column, type Tint, type View } from '../../console/table.js';
+import { shortId } from '../../console/views.js';
 
 const statuses: Kind<string> = {
   accepts: 'statuses or classes of them, separated by commas, such as 429 or 4xx,5xx',

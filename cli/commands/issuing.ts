@@ -1,27 +1,12 @@
 /** What the commands have in common that issue a token: `token generate` and `run`. */
-import { integer, type Kind } from '../../config/kinds.js';
+import { integer } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate } from '../../daemon/api/contract.js';
 import { type Invocation, text, value, type Values } from '../command.js';
-import { usage } from '../console/failure.js';
+import { usage } from '../../console/failure.js';
+import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import type { Output } from '../output.js';
-
-type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
-
-const LONGEST_HOURS = 8760;
-// Beyond 30 days a token no longer withers so much as it lingers.
-export const LONGEST_RECOMMENDED_HOURS = 720;
-
-export const lifetime: Kind<Lifetime> = {
-  accepts: `hours from 1 to ${LONGEST_HOURS} such as 48, or a time with a unit such as 90m, 48h or 7d`,
-  parse(given) {
-    const [, digits, unit] = /^(\d{1,6})([mhd]?)$/.exec(given) ?? [];
-    const amount = Number(digits) * (unit === 'd' ? 24 : 1);
-    if (!digits || amount < 1 || amount > LONGEST_HOURS * (unit === 'm' ? 60 : 1)) return undefined;
-    return unit === 'm' ? { duration_minutes: amount } : { duration_hours: amount };
-  },
-};
 
 /** @param hours how long it lives unless said otherwise. */
 export const issuingOptions = (hours: number, name: string) => ({
@@ -72,7 +57,7 @@ export async function tokenWanted({
 }
 
 function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {
-  const hours = duration?.duration_hours ?? (duration?.duration_minutes ?? 0) / 60;
+  const hours = hoursOf(duration);
   if (hours > LONGEST_RECOMMENDED_HOURS)
     output.warn(`${hours} hours is more than the recommended ${LONGEST_RECOMMENDED_HOURS} (30 days)`);
 }

@@ -3,10 +3,10 @@ import type { WireMigrations } from '../../daemon/api/contract.js';
 import { wireMigrations } from '../../daemon/api/migrations.js';
 import { command, flag, type Invocation, text } from '../command.js';
 import { dryRun } from '../batch.js';
-import { EXIT, usage } from '../console/failure.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from '../service.js';
 import { daemonEnvironment } from '../unit-surroundings.js';
-import { type Migration, migrationView, rekeyedView } from '../console/views.js';
+import { type Migration, migrationView, rekeyedView } from '../../console/views.js';
 
 const whereOptions = {
   direct: flag('--direct', 'open the database itself, with no daemon running'),

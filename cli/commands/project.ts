@@ -3,13 +3,13 @@ import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { type Argument, command, text } from '../command.js';
 import { type Change, dryRun, onEachId, PROJECTS } from '../batch.js';
-import { shellWord } from '../console/escape.js';
-import { EXIT, usage } from '../console/failure.js';
+import { shellWord } from '../../console/escape.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import type { Input } from '../input.js';
 import { limit, listed } from '../listing.js';
 import { revokeTokensOf } from './revoke-all.js';
-import { projectView, shortId } from '../console/views.js';
+import { projectView, shortId } from '../../console/views.js';
 
 const keyFile = text('--key-file <FILE>', 'a file that holds the upstream key; otherwise standard input, or a prompt');
 

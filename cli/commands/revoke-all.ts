@@ -3,10 +3,10 @@ import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireTokensRevoked } from '../../daemon/api/contract.js';
 import { confirmed, counted } from '../batch.js';
 import type { Invocation } from '../command.js';
-import { EXIT } from '../console/failure.js';
+import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { listed } from '../listing.js';
-import { shortId, tokensRevokedView, tokenView } from '../console/views.js';
+import { shortId, tokensRevokedView, tokenView } from '../../console/views.js';
 
 export async function revokeTokensOf(given: string, isRehearsal: boolean, invocation: Invocation): Promise<number> {
   const { output } = invocation;

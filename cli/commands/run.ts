@@ -6,12 +6,12 @@ import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { mayPass } from '../../daemon/api/followed.js';
 import { command, type Invocation, value } from '../command.js';
-import { visible } from '../console/escape.js';
-import { EXIT, Failure, failureOf, usage } from '../console/failure.js';
+import { visible } from '../../console/escape.js';
+import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
 import { serverOf } from '../connection/server.js';
 import { Signals } from '../signals.js';
-import { shortId } from '../console/views.js';
+import { shortId } from '../../console/views.js';
 
 const baseUrl: Kind<string> = {
   accepts: 'http://… or https://…, without credentials',

@@ -3,11 +3,11 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import type { Kind } from '../../config/kinds.js';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { command, text, value } from '../command.js';
-import { shellWord, visible } from '../console/escape.js';
-import { EXIT, Failure, usage } from '../console/failure.js';
+import { shellWord, visible } from '../../console/escape.js';
+import { EXIT, Failure, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
 import type { Output } from '../output.js';
-import { tokenCreatedView, tokenView } from '../console/views.js';
+import { tokenCreatedView, tokenView } from '../../console/views.js';
 
 const variableName: Kind<string> = {
   accepts: 'the name of a variable: letters, digits and _, not beginning with a digit',

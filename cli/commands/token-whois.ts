@@ -1,7 +1,7 @@
 /** `llmp token whois`: from a secret that turned up somewhere to the token it belongs to. */
 import { command } from '../command.js';
-import { EXIT, usage } from '../console/failure.js';
-import { tokenView } from '../console/views.js';
+import { EXIT, usage } from '../../console/failure.js';
+import { tokenView } from '../../console/views.js';
 
 export const whois = command({
   path: ['manage', 'token', 'whois'],

@@ -4,13 +4,13 @@ import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
 import { type Change, dryRun, onEachId, TOKENS } from '../batch.js';
 import { command, flag, type Invocation, text, value, valuesOf } from '../command.js';
-import { EXIT, usage } from '../console/failure.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
 import { revokeTokensOf } from './revoke-all.js';
-import { span } from '../console/span.js';
+import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
-import { TOKEN_STATES, tokenView } from '../console/views.js';
+import { TOKEN_STATES, tokenView } from '../../console/views.js';
 import { whois } from './token-whois.js';
 
 // A page of the API: more than anybody looks at.

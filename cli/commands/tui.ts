@@ -2,14 +2,14 @@
 import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../../config/kinds.js';
 import type { ContextShown } from '../../tui/state/exchange.js';
-import type { TerminalIo } from '../console/terminal-io.js';
+import type { TerminalIo } from '../../console/terminal-io.js';
 import type { Connected } from '../../tui/effects/runner.js';
 import { command, flag, value } from '../command.js';
 import { type Connecting, type Reach, reach } from '../connection/connection.js';
 import { readContexts } from '../connection/contexts.js';
 import { destinationOf } from '../connection/destination.js';
-import { usage } from '../console/failure.js';
-import { span } from '../console/span.js';
+import { usage } from '../../console/failure.js';
+import { span } from '../../console/span.js';
 
 const SCREENS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
 const SHORTEST_REFRESH_MS = 500;

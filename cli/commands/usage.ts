@@ -3,11 +3,11 @@ import type { Kind } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../daemon/api/contract.js';
 import { command, text, value } from '../command.js';
-import { EXIT } from '../console/failure.js';
+import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { moment, timestampOf } from '../console/span.js';
-import type { Column, View } from '../console/table.js';
-import { shortId } from '../console/views.js';
+import { moment, timestampOf } from '../../console/span.js';
+import type { Column, View } from '../../console/table.js';
+import { shortId } from '../../console/views.js';
 
 const DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
 type Dimension = (typeof DIMENSIONS)[number];

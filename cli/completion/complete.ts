@@ -1,8 +1,8 @@
 /** `llmp __complete -- WORDS…`, which the scripts of `llmp completion` ask: what may stand in the place of the last word. */
 import { command, type Command, type Completes, type Option } from '../command.js';
 import { commandsFor } from '../commands.js';
-import { visible } from '../console/escape.js';
-import { EXIT } from '../console/failure.js';
+import { visible } from '../../console/escape.js';
+import { EXIT } from '../../console/failure.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
 import { Tree } from '../help/tree.js';
 

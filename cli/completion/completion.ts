@@ -1,7 +1,7 @@
 /** `llmp completion`: for each shell a thin script that asks `llmp __complete`. */
 import { oneOf } from '../../config/kinds.js';
 import { command } from '../command.js';
-import { EXIT } from '../console/failure.js';
+import { EXIT } from '../../console/failure.js';
 
 /**
  * What llmp offers is taken as words, never evaluated, and each is one that no shell makes more of (cli/completion/complete.ts). Its first

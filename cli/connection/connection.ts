@@ -3,7 +3,7 @@ import { ManagementClient } from '../../daemon/api/client.js';
 import { confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
 import type { Destination } from './destination.js';
-import { EXIT, Failure } from '../console/failure.js';
+import { EXIT, Failure } from '../../console/failure.js';
 import type { Output } from '../output.js';
 import { type Server, serverOf } from './server.js';
 import { managementTokenOf } from './token-source.js';

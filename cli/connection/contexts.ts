@@ -5,7 +5,7 @@
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
-import { quoted, usage } from '../console/failure.js';
+import { quoted, usage } from '../../console/failure.js';
 import { replaceFile } from '../init/replace-file.js';
 import { serverOf } from './server.js';
 

@@ -1,7 +1,7 @@
 /** Which daemon a command goes to, and what the operator keeps about it. */
 import { dirname, join, resolve } from 'node:path';
 import { type Context, contextsPath, readContexts } from './contexts.js';
-import { quoted, usage } from '../console/failure.js';
+import { quoted, usage } from '../../console/failure.js';
 import type { Globals } from '../globals.js';
 
 const DEFAULT_SERVER = 'http://127.0.0.1:8080';

@@ -1,5 +1,5 @@
 /** The address of a daemon. */
-import { usage } from '../console/failure.js';
+import { usage } from '../../console/failure.js';
 
 export interface Server {
   url: string;

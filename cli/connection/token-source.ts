@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { credential } from '../../config/kinds.js';
 import type { Destination } from './destination.js';
-import { EXIT, Failure } from '../console/failure.js';
+import { EXIT, Failure } from '../../console/failure.js';
 import type { Globals } from '../globals.js';
 import type { Input } from '../input.js';
 import type { Output } from '../output.js';

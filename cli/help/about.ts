@@ -1,8 +1,8 @@
 /** What llmp says about itself. */
 import { readVersion } from '../../config/version.js';
 import { command } from '../command.js';
-import { EXIT } from '../console/failure.js';
-import type { View } from '../console/table.js';
+import { EXIT } from '../../console/failure.js';
+import type { View } from '../../console/table.js';
 
 export const introductionCommand = command({
   path: [],

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command } from '../command.js';
-import { EXIT, quoted, usage } from '../console/failure.js';
+import { EXIT, quoted, usage } from '../../console/failure.js';
 import type { Shell } from '../shell.js';
 
 // The compiled file stands two folders below.

@@ -1,5 +1,5 @@
 /** What concerns every command: `llmp help TOPIC`, and sections of llmp(1). */
-import { EXIT, EXIT_MEANINGS } from '../console/failure.js';
+import { EXIT, EXIT_MEANINGS } from '../../console/failure.js';
 import type { Block } from './prose.js';
 
 export interface Topic {

@@ -1,6 +1,6 @@
 /** The files that `llmp init` finds and writes. */
 import { chmodSync, lstatSync, mkdirSync, readFileSync, type Stats } from 'node:fs';
-import { EXIT, Failure } from '../console/failure.js';
+import { EXIT, Failure } from '../../console/failure.js';
 import { replaceFile } from './replace-file.js';
 
 export interface Existing {

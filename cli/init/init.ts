@@ -11,12 +11,12 @@ import { dryRun } from '../batch.js';
 import { command, flag, type Invocation, text, texts } from '../command.js';
 import { urlOf } from '../commands/doctor-daemon.js';
 import { diagnose, type Finding, hasFailed, showFindings, summaryOf } from '../commands/doctor.js';
-import { shellWord } from '../console/escape.js';
-import { EXIT, usage } from '../console/failure.js';
+import { shellWord } from '../../console/escape.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { writeAll } from './files.js';
 import { envFileIn, type Plan, type Planned, planFor, valuesIn } from './plan.js';
 import type { Shell } from '../shell.js';
-import type { View } from '../console/table.js';
+import type { View } from '../../console/table.js';
 
 const options = {
   dir: text('--dir <FOLDER>', 'where everything goes; /etc/llmp for root, otherwise ~/.config/llmp'),

@@ -8,7 +8,7 @@ import { credential, encryptionKey, type Kind } from '../../config/kinds.js';
 import { describeSettings, settingNamed, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { LOGS_FOLDER, STATE_FOLDER } from '../../config/systemd/unit.js';
-import { EXIT, Failure, usage } from '../console/failure.js';
+import { EXIT, Failure, usage } from '../../console/failure.js';
 import { type Existing, existingAt, foreign, refuseSharedFolder, type Write } from './files.js';
 import { planUnit } from './unit.js';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { databaseAddress } from '../../config/database-url.js';
 import { listenAddress } from '../../config/kinds.js';
 import { authorOf, LOGS_FOLDER, STATE_FOLDER, unitText } from '../../config/systemd/unit.js';
-import { usage } from '../console/failure.js';
+import { usage } from '../../console/failure.js';
 import { existingAt, foreign, type Write } from './files.js';
 import type { Planned } from './plan.js';
 

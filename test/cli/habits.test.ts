@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GROUPS } from '../../cli/commands.js';
-import { csvCell } from '../../cli/console/escape.js';
+import { csvCell } from '../../console/escape.js';
 import { parse } from '../../cli/parser.js';
 import type { Shell } from '../../cli/shell.js';
 import { describeSettings } from '../../config/settings.js';

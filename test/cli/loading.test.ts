@@ -73,7 +73,7 @@ describe('what a command loads', () => {
     for (const file of [
       'cli/commands/token.js',
       'cli/commands/run.js',
-      'cli/console/table.js',
+      'console/table.js',
       'cli/connection/connection.js',
       'config/settings.js',
     ]) {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { EXIT } from '../../cli/console/failure.js';
+import { EXIT } from '../../console/failure.js';
 import { manualPages } from '../../cli/manual/pages.js';
 import { plainPage } from '../../cli/manual/plain.js';
 import { wholeTree } from '../../cli/help/tree.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { EXIT } from '../../cli/console/failure.js';
+import { EXIT } from '../../console/failure.js';
 import { wholeTree } from '../../cli/help/tree.js';
 import { llmp } from './captured.js';
 import { canary } from '../support/canaries.js';

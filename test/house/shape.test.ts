@@ -61,38 +61,44 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     folders: ['daemon/demo', 'daemon/compose', 'daemon/process', 'daemon/core', 'config'],
     packages: ['ws'],
   },
+  // What the CLI and the terminal UI share, so that neither imports the other for it.
+  console: { folders: ['console', 'daemon/api', 'config'], packages: ['picocolors', 'string-width'] },
   cli: {
-    folders: ['cli', 'daemon/api', 'config'],
-    packages: ['commander', 'inquirer', 'picocolors', 'string-width', 'undici', 'smol-toml'],
+    folders: ['cli', 'console', 'daemon/api', 'config'],
+    packages: ['commander', 'inquirer', 'picocolors', 'undici', 'smol-toml'],
+  },
+  tui: {
+    folders: ['tui', 'console', 'daemon/api', 'config'],
+    packages: ['ink', 'react', 'string-width', 'lru-cache'],
   },
   'tui/state': {
-    folders: ['tui/state', 'daemon/api', 'config', 'cli/console/escape', 'cli/console/views', 'cli/commands/issuing'],
+    folders: ['tui/state', 'daemon/api', 'config', 'console/escape', 'console/lifetime', 'console/views'],
     packages: [],
     node: ['node:util'],
   },
   'tui/keys': {
-    folders: ['tui/keys', 'tui/state', 'cli/console/escape', 'cli/console/failure', 'cli/console/views'],
+    folders: ['tui/keys', 'tui/state', 'console/escape', 'console/failure', 'console/views'],
     packages: [],
     node: [],
   },
   'tui/effects': {
-    folders: ['tui/effects', 'tui/state', 'daemon/api', 'cli/console/failure'],
+    folders: ['tui/effects', 'tui/state', 'daemon/api', 'console/failure'],
     packages: ['lru-cache'],
   },
-  'tui/terminal': { folders: ['tui/terminal', 'cli/console/terminal-io'], packages: ['ink', 'react', 'string-width'] },
+  'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['ink', 'react', 'string-width'] },
   'tui/parts': {
-    folders: ['tui/parts', 'tui/state', 'cli/console/escape', 'cli/console/views'],
+    folders: ['tui/parts', 'tui/state', 'console/escape', 'console/views'],
     packages: ['string-width'],
     node: [],
   },
   'tui/chrome': { folders: ['tui/chrome', 'tui/parts', 'tui/keys', 'tui/state'], packages: [], node: [] },
   'tui/layers': {
-    folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'cli/console/views'],
+    folders: ['tui/layers', 'tui/parts', 'tui/keys', 'tui/state', 'console/views'],
     packages: [],
     node: [],
   },
   'tui/screens': {
-    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'cli/console/views'],
+    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/views'],
     packages: [],
     node: [],
   },
@@ -183,10 +189,10 @@ describe('the shape of the code', () => {
   });
 
   it('only main files read the environment and end the process', () => {
-    const files = ['config', 'daemon', 'migrations', 'cli'].flatMap(sources);
+    const files = ['config', 'daemon', 'migrations', 'console', 'cli'].flatMap(sources);
     const touching = files.filter((file) => /\bprocess\.(?:env|exit|exitCode)\b/.test(textOf(file)));
     // The terminal ends the process that a main file hands to it.
-    const others = touching.filter((file) => !file.endsWith('/main.ts') && file !== 'cli/console/terminal-io.ts');
+    const others = touching.filter((file) => !file.endsWith('/main.ts') && file !== 'console/terminal-io.ts');
     expect(others).to.be.empty;
   });
 

@@ -1,7 +1,7 @@
 /** A terminal without a terminal: what the terminal's code may touch, played by the test. */
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
-import type { Size, TerminalIo } from '../../cli/console/terminal-io.js';
+import type { Size, TerminalIo } from '../../console/terminal-io.js';
 import { TestClock } from './clock.js';
 
 const errorOf = (code: string) => Object.assign(new Error(code), { code });

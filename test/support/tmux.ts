@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { shellWord } from '../../cli/console/escape.js';
+import { shellWord } from '../../console/escape.js';
 import { temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
 import { inspect } from './leaks.js';

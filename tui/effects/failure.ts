@@ -1,4 +1,4 @@
-import { Failure as CommandFailure, failureOf } from '../../cli/console/failure.js';
+import { Failure as CommandFailure, failureOf } from '../../console/failure.js';
 import { ApiError } from '../../daemon/api/client.js';
 import type { Failure } from '../state/exchange.js';
 

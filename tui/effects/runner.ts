@@ -1,6 +1,6 @@
 /** Carries effects out; what comes of them comes back as actions. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EXIT, Failure } from '../../cli/console/failure.js';
+import { EXIT, Failure } from '../../console/failure.js';
 import { type ClientOptions, ManagementClient } from '../../daemon/api/client.js';
 import type { Action, Change, ContextShown, Effect, Failure as Why, Place, Question, Wake } from '../state/exchange.js';
 import { Hidden } from '../state/hidden.js';

@@ -23,9 +23,9 @@ import {
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
-import { shellWord } from '../../cli/console/escape.js';
-import { EXIT } from '../../cli/console/failure.js';
-import { shortId } from '../../cli/console/views.js';
+import { shellWord } from '../../console/escape.js';
+import { EXIT } from '../../console/failure.js';
+import { shortId } from '../../console/views.js';
 import type { Binding, Spot } from './binding.js';
 
 const EVERYWHERE: readonly Screen[] = [...TABS, 'token'];

@@ -1,5 +1,5 @@
 /** The secret of a new token, shown once: masked until it is asked for. */
-import { relativeTime, shortId } from '../../cli/console/views.js';
+import { relativeTime, shortId } from '../../console/views.js';
 import { keyShown } from '../keys/binding.js';
 import { bindingsOn } from '../keys/press.js';
 import { edited } from '../parts/editing.js';

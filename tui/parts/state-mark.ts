@@ -1,5 +1,5 @@
 /** The state of a token or project: a sign, a word, and a colour beside. */
-import { stateShown, stateTint } from '../../cli/console/views.js';
+import { stateShown, stateTint } from '../../console/views.js';
 import type { Role } from './roles.js';
 import { type Piece, text } from './strip.js';
 

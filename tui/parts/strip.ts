@@ -3,7 +3,7 @@
  * elsewhere can drive the terminal; and through `cut`, so nothing wraps.
  */
 import stringWidth from 'string-width';
-import { visible } from '../../cli/console/escape.js';
+import { visible } from '../../console/escape.js';
 import type { Role } from './roles.js';
 
 export interface Piece {

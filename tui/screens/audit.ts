@@ -1,5 +1,5 @@
 /** What was done, and by whom: the audit records, the newest at the bottom. */
-import { shortId } from '../../cli/console/views.js';
+import { shortId } from '../../console/views.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
 import type { Column } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';

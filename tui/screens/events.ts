@@ -1,5 +1,5 @@
 /** Requests as they end, and changes as they are made. */
-import { shortId } from '../../cli/console/views.js';
+import { shortId } from '../../console/views.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import type { Column } from '../parts/columns.js';
 import { fact } from '../parts/facts.js';

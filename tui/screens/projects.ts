@@ -1,5 +1,5 @@
 /** The list of projects. */
-import { relativeTime, shortId } from '../../cli/console/views.js';
+import { relativeTime, shortId } from '../../console/views.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import type { Column } from '../parts/columns.js';
 import { withFound } from '../parts/found.js';

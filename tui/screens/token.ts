@@ -1,5 +1,5 @@
 /** One token looked at closely. */
-import { relativeTime, shortId } from '../../cli/console/views.js';
+import { relativeTime, shortId } from '../../console/views.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { commandLine } from '../keys/screens.js';
 import { bar, columnChart } from '../parts/charts.js';

@@ -1,5 +1,5 @@
 /** The list of tokens. */
-import { relativeTime, shortId } from '../../cli/console/views.js';
+import { relativeTime, shortId } from '../../console/views.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import type { Column } from '../parts/columns.js';
 import { count, exact } from '../parts/figures.js';

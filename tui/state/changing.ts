@@ -1,6 +1,6 @@
 /** Changes: what is asked before one is sent. */
-import { visible } from '../../cli/console/escape.js';
-import { relativeTime, shortId } from '../../cli/console/views.js';
+import { visible } from '../../console/escape.js';
+import { relativeTime, shortId } from '../../console/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { dialogOf, textField } from './dialog.js';
 import { lineOf } from './line.js';

@@ -1,7 +1,7 @@
 /** What is filled in: a new token, a new project, a project's name or key, a purge; and what is sent when it is. */
 import { integer } from '../../config/kinds.js';
 import type { CachePurge, TokenCreate, WireProject } from '../../daemon/api/contract.js';
-import { lifetime, LONGEST_RECOMMENDED_HOURS } from '../../cli/commands/issuing.js';
+import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
 import { sent } from './changing.js';
 import { choiceField, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
 import type { Change } from './exchange.js';
@@ -297,7 +297,6 @@ function tokenCreate(dialog: Dialog): Change | Problem {
 /** A token that lives longer than is wise; null: it does not. */
 export function warningOf(dialog: Dialog): string | null {
   if (dialog.purpose.for !== 'new-token') return null;
-  const duration = lifetime.parse(valueOf(dialog, 'duration').trim());
-  const hours = duration?.duration_hours ?? (duration?.duration_minutes ?? 0) / 60;
+  const hours = hoursOf(lifetime.parse(valueOf(dialog, 'duration').trim()));
   return hours > LONGEST_RECOMMENDED_HOURS ? `more than the recommended ${LONGEST_RECOMMENDED_HOURS} hours` : null;
 }

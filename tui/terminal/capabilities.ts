@@ -1,4 +1,4 @@
-import type { TerminalIo } from '../../cli/console/terminal-io.js';
+import type { TerminalIo } from '../../console/terminal-io.js';
 
 export type Colours = 'none' | '16' | '256' | 'truecolor';
 

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { fitLine } from './fit.js';
-import type { Clock, Size } from '../../cli/console/terminal-io.js';
+import type { Clock, Size } from '../../console/terminal-io.js';
 import type { Output } from './output.js';
 
 const FRAME_MS = 1000 / 30;

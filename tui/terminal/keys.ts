@@ -1,4 +1,4 @@
-import type { Clock } from '../../cli/console/terminal-io.js';
+import type { Clock } from '../../console/terminal-io.js';
 import { controlSequenceKey, shiftSequenceKey, textKey } from './key-names.js';
 
 export type Input = { kind: 'key'; key: string } | { kind: 'paste'; text: string };

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { inspect } from 'node:util';
-import type { TerminalIo } from '../../cli/console/terminal-io.js';
+import type { TerminalIo } from '../../console/terminal-io.js';
 import type { Output } from './output.js';
 import { Strays } from './strays.js';
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { Box, type Instance, render } from 'ink';
 import { Component, type ReactNode } from 'react';
 import type { FrameStdout } from './frame.js';
-import type { Size } from '../../cli/console/terminal-io.js';
+import type { Size } from '../../console/terminal-io.js';
 
 const NOTHING = 'nothing could be laid out; React must not be imported before the environment is prepared for it';
 

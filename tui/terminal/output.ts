@@ -1,4 +1,4 @@
-import type { TerminalIo } from '../../cli/console/terminal-io.js';
+import type { TerminalIo } from '../../console/terminal-io.js';
 
 const RETRY_EVERY_MS = 10;
 // With the pause between them half a second: whoever ends a program waits no longer for a terminal that does not read.

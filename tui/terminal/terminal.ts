@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { type Capabilities, capabilitiesOf, prepareLibraries } from './capabilities.js';
 import { clipboardSequence } from './clipboard.js';
 import { FrameStdout } from './frame.js';
-import type { Size, TerminalIo } from '../../cli/console/terminal-io.js';
+import type { Size, TerminalIo } from '../../console/terminal-io.js';
 import { type Input, KeyDecoder } from './keys.js';
 import { Life } from './life.js';
 import type { Mounted } from './mount.js';

@@ -1,7 +1,7 @@
 import { Text } from 'ink';
 import stringWidth from 'string-width';
 import type { Capabilities } from '../../../tui/terminal/capabilities.js';
-import type { Size } from '../../../cli/console/terminal-io.js';
+import type { Size } from '../../../console/terminal-io.js';
 import { SECRET } from './program-secret.js';
 
 export interface ScreenProps {

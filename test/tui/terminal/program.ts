@@ -1,5 +1,5 @@
 /** A program in full screen that shows what it is told. Its keys: `q` ends it, `x` breaks it, the others do as they say. */
-import { terminalIo } from '../../../cli/console/terminal-io.js';
+import { terminalIo } from '../../../console/terminal-io.js';
 import { openTerminal } from '../../../tui/terminal/terminal.js';
 import { SECRET } from './program-secret.js';
 

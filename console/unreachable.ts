@@ -1,6 +1,6 @@
 /** Why no daemon answered, and what mends that. */
-import type { Unreachable } from '../../daemon/api/client.js';
-import type { Explanation } from './failure.js';
+import type { Unreachable } from '../daemon/api/client.js';
+import type { Explanation } from './explanation.js';
 
 /** What is wrong with a certificate, by the code of OpenSSL or Node. */
 const CERTIFICATE_PROBLEMS: Readonly<Record<string, readonly [why: string, advice: string]>> = {

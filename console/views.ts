@@ -8,7 +8,7 @@ import type {
   WireTokenCreated,
   WireTokensRevoked,
   WireTokenState,
-} from '../../daemon/api/contract.js';
+} from '../daemon/api/contract.js';
 import type { Column, Look, Tint, View } from './table.js';
 
 interface StateMark {

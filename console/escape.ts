@@ -1,5 +1,5 @@
 /** What came from elsewhere, made fit to be shown. A token's name must drive neither the terminal nor a spreadsheet. */
-import { csvCell as cellOf } from '../../daemon/api/csv.js';
+import { csvCell as cellOf } from '../daemon/api/csv.js';
 
 // Controls (ESC and the 8-bit CSI among them), line and paragraph separators, and what turns the writing direction.
 const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;

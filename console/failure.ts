@@ -1,5 +1,6 @@
 /** Everything that can go wrong, with its exit code and what the operator reads about it. */
-import { ApiError, Unreachable } from '../../daemon/api/client.js';
+import { ApiError, Unreachable } from '../daemon/api/client.js';
+import type { Explanation } from './explanation.js';
 import { whyUnreachable } from './unreachable.js';
 
 export const EXIT = {
@@ -55,16 +56,6 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   closedPipe: 'Whoever read the output has closed it (SIGPIPE).',
   terminated: 'Ended by SIGTERM.',
 };
-
-export interface Explanation {
-  why?: string;
-  /** What to do next. */
-  advice?: string;
-  /** For programs; the daemon's own where it gave one. */
-  code?: string;
-  requestId?: string | null;
-  cause?: unknown;
-}
 
 /** An end of a command that is not success: what happened, and optionally why and what to do, one line each. */
 export class Failure extends Error {

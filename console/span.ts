@@ -1,4 +1,4 @@
-import type { Kind } from '../../config/kinds.js';
+import type { Kind } from '../config/kinds.js';
 
 const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

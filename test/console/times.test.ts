@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { relativeTime } from '../../cli/console/views.js';
+import { relativeTime } from '../../console/views.js';
 
 const NOW = Date.parse('2030-01-31T12:00:00.000Z');
 
