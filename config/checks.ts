@@ -1,6 +1,7 @@
 /** What is wrong although each setting is good by itself: combinations, and what the process was started with. */
 import { resolve } from 'node:path';
 import type { Settings } from './declarations.js';
+import { DISPATCHER_SERVICES } from './dispatcher-services.js';
 import type { ListenAddress } from './kinds.js';
 import type { Sources } from './sources.js';
 
@@ -71,7 +72,7 @@ const CHECKS: readonly Check[] = [
     problem({ dispatcherService, dispatcherEndpoint }) {
       if (dispatcherEndpoint === undefined) return undefined;
       const isUrl = /^https?:/i.test(dispatcherEndpoint);
-      if (isUrl === (dispatcherService !== 'file')) return undefined;
+      if (isUrl === (DISPATCHER_SERVICES[dispatcherService].endpoint === 'URL')) return undefined;
       return `DISPATCHER_ENDPOINT must be ${isUrl ? 'the path of a file' : 'a URL'} with DISPATCHER_SERVICE=${dispatcherService}`;
     },
   },

@@ -3,6 +3,12 @@
  */
 import * as derived from './defaults.js';
 import type { DerivedDefault } from './defaults.js';
+import {
+  DISPATCHER_SERVICE_NAMES,
+  dispatcherEndpoint,
+  FILE_SERVICES,
+  SERVICES_WITH_KEY,
+} from './dispatcher-services.js';
 import { databaseAddress } from './database-url.js';
 import {
   credential,
@@ -303,17 +309,22 @@ const events = {
 const dispatcher = {
   dispatcherService: setting(
     'DISPATCHER_SERVICE',
-    oneOf('file', 'lunary', 'helicone', 'otlp', 'webhook'),
+    oneOf(...DISPATCHER_SERVICE_NAMES),
     'file',
     'What `llmp dispatcher` forwards events to.',
   ),
   dispatcherEndpoint: setting<string | undefined>(
     'DISPATCHER_ENDPOINT',
     fileOrUrl,
-    derived.dispatcherEndpoint,
-    'Where it is: the path of a file for file, a URL for the others.',
+    dispatcherEndpoint,
+    `Where it is: the path of a file for ${FILE_SERVICES}, a URL for the others.`,
   ),
-  dispatcherApiKey: optional('DISPATCHER_API_KEY', credential, 'The credential for it.', 'isSecret'),
+  dispatcherApiKey: optional(
+    'DISPATCHER_API_KEY',
+    credential,
+    `The credential for it. Required for ${SERVICES_WITH_KEY}.`,
+    'isSecret',
+  ),
   dispatcherClaimIdleMs: setting(
     'DISPATCHER_CLAIM_IDLE',
     duration(),

@@ -28,7 +28,8 @@ export const databaseUrl: DerivedDefault = {
   },
 };
 
-const logsFolder = ({ env }: Surroundings) => systemdFolder(env.LOGS_DIRECTORY) ?? './data';
+/** Where logs go, and what else is written line by line. */
+export const logsFolder = ({ env }: Surroundings) => systemdFolder(env.LOGS_DIRECTORY) ?? './data';
 
 export const auditLogFile: DerivedDefault = {
   says: './data/audit.log; under systemd $LOGS_DIRECTORY/audit.log',
@@ -52,19 +53,6 @@ export const cacheBackend: DerivedDefault = {
 export const eventBus: DerivedDefault = {
   says: 'redis-streams with REDIS_ADDR, else in-memory',
   of: ({ textOf }) => (textOf('REDIS_ADDR') === undefined ? 'in-memory' : 'redis-streams'),
-};
-
-/** Where each service is if nothing else is said. */
-const ENDPOINTS: Readonly<Record<string, (around: Surroundings) => string>> = {
-  file: (around) => `${logsFolder(around)}/events.jsonl`,
-  lunary: () => 'https://api.lunary.ai',
-  helicone: () => 'https://api.worker.helicone.ai',
-  otlp: () => 'http://localhost:4318',
-};
-
-export const dispatcherEndpoint: DerivedDefault = {
-  says: 'for file ./data/events.jsonl, under systemd $LOGS_DIRECTORY/events.jsonl; for lunary and helicone their own; for otlp http://localhost:4318',
-  of: (around) => ENDPOINTS[around.textOf('DISPATCHER_SERVICE') ?? '']?.(around),
 };
 
 export const logFormat: DerivedDefault = {

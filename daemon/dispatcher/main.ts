@@ -8,7 +8,7 @@ import { leadsToJournal, STDERR, STDOUT } from '../process/journal.js';
 import { createLog, type AdjustableLog } from '../process/log.js';
 import { Supervisor } from '../process/supervisor.js';
 import { SystemdNotify, takeSupervision } from '../process/systemd-notify.js';
-import { openBackend } from './backends/registry.js';
+import { openBackend } from './backends/open.js';
 import { type Dispatcher, type GaveUp, openStream, startDispatcher } from './dispatcher.js';
 import { type DispatcherSettings, loadDispatcherSettings } from './settings.js';
 

@@ -1,4 +1,5 @@
 /** The settings that a dispatcher runs with. The daemon's others, its management token among them, are none of its business. */
+import { DISPATCHER_SERVICES } from '../../config/dispatcher-services.js';
 import { loadPart, type Settings, SettingsError } from '../../config/settings.js';
 import type { Sources } from '../../config/sources.js';
 
@@ -21,8 +22,6 @@ const KEYS = [
   'shutdownGraceMs',
 ] as const satisfies readonly (keyof Settings)[];
 
-const TAKE_NOTHING_WITHOUT_KEY: ReadonlySet<Settings['dispatcherService']> = new Set(['lunary', 'helicone']);
-
 export type DispatcherSettings = Pick<Settings, (typeof KEYS)[number]> & { dispatcherEndpoint: string };
 
 /** @throws {SettingsError} with all problems at once. */
@@ -40,8 +39,9 @@ export function loadDispatcherSettings(sources: Sources) {
   if (dispatcherEndpoint === undefined) {
     problems.push(`DISPATCHER_ENDPOINT is required with DISPATCHER_SERVICE=${dispatcherService}`);
   }
-  const needsKey = 'dispatcherApiKey' in loaded.settings && dispatcherApiKey === undefined;
-  if (needsKey && TAKE_NOTHING_WITHOUT_KEY.has(dispatcherService)) {
+  // The setting is not there at all when credentials are withheld from this process.
+  const lacksKey = 'dispatcherApiKey' in loaded.settings && dispatcherApiKey === undefined;
+  if (lacksKey && DISPATCHER_SERVICES[dispatcherService].needsKey) {
     problems.push(`DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${dispatcherService}`);
   }
   if (problems.length > 0 || dispatcherEndpoint === undefined) throw new SettingsError(problems);

@@ -1,5 +1,6 @@
 import { HeliconeManualLogger } from '@helicone/helpers';
 import { expect } from 'chai';
+import { getEventListeners } from 'node:events';
 import type { EventJson } from '../../daemon/store/event-json.js';
 import { changeEvent, deliveriesOf, NO_USAGE, PROJECT_ID, requestEvent, TOKEN_ID } from '../support/event-json.js';
 import { eventually } from '../support/eventually.js';
@@ -232,6 +233,27 @@ describe('what helicone is sent', () => {
     expect(most).to.equal(32);
     expect(verdicts.splice(11, 1)).to.deep.equal([{ kind: 'retry', why: 'status 503', afterMs: 2000 }]);
     expect(verdicts).to.deep.equal(Array(39).fill({ kind: 'delivered' }));
+  });
+
+  it('does not make Node warn of a leak while thirty-two logs are under way', async () => {
+    const warnings: string[] = [];
+    const note = ({ name }: Error) => warnings.push(name);
+    process.on('warning', note);
+    try {
+      for (let batch = 0; batch < 2; batch++) {
+        await vendor.deliver(...deliveriesOf(...Array.from({ length: 40 }, () => requestEvent())));
+      }
+      await new Promise(setImmediate); // Node tells of a warning in the next turn.
+    } finally {
+      process.off('warning', note);
+    }
+    expect(warnings).to.be.empty;
+  });
+
+  it('keeps nothing of a batch on the signal that stops the dispatcher', async () => {
+    const { signal } = new AbortController();
+    await vendor.backend.deliver(deliveriesOf(requestEvent(), requestEvent()), signal);
+    expect(getEventListeners(signal, 'abort')).to.be.empty;
   });
 
   it('is given up together, 25 s after the first of a batch, when nothing is answered', async () => {

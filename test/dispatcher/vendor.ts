@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { ServerResponse } from 'node:http';
 import { type Backend, type Delivery, Unauthorized, type Verdict } from '../../daemon/dispatcher/backends/backend.js';
-import { openBackend } from '../../daemon/dispatcher/backends/registry.js';
+import { openBackend } from '../../daemon/dispatcher/backends/open.js';
 import type { Settings } from '../../config/settings.js';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { canary } from '../support/canaries.js';

@@ -1,12 +1,10 @@
 import { expect } from 'chai';
-import { loadDispatcherSettings } from '../../daemon/dispatcher/settings.js';
 import { canary, secretsIn } from '../support/canaries.js';
 import { dispatch, type TestDispatcher } from '../support/dispatcher.js';
 import { changeEvent, requestEvent } from '../support/event-json.js';
 import { STREAM } from '../support/events.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-import { problemsIn } from '../support/settings.js';
 
 const PATHS = { lunary: '/v1/runs/ingest', helicone: '/custom/v1/log', otlp: '/v1/traces' };
 
@@ -54,27 +52,6 @@ describe(`a dispatcher for a vendor${WITHOUT_REDIS}`, function () {
       expect(await dispatcher.metric('delivered_total')).to.equal(151);
       expect(secretsIn(dispatcher.logged.join('\n'))).to.be.empty;
       expect(secretsIn(posted.join('\n'))).to.be.empty;
-    });
-  }
-
-  for (const service of ['lunary', 'helicone']) {
-    it(`wants a key for ${service}`, () => {
-      const env = { REDIS_ADDR: redis.address, DISPATCHER_SERVICE: service };
-      expect(problemsIn(() => loadDispatcherSettings({ env }))).to.deep.equal([
-        `DISPATCHER_API_KEY is required with DISPATCHER_SERVICE=${service}`,
-      ]);
-    });
-  }
-
-  for (const [service, endpoint] of [
-    ['lunary', 'https://api.lunary.ai'],
-    ['helicone', 'https://api.worker.helicone.ai'],
-    ['otlp', 'http://localhost:4318'],
-  ] as const) {
-    it(`finds ${service} at ${endpoint} if nothing else is said`, () => {
-      const key = service === 'otlp' ? {} : { DISPATCHER_API_KEY: canary('dispatcher') };
-      const env = { REDIS_ADDR: redis.address, DISPATCHER_SERVICE: service, ...key };
-      expect(loadDispatcherSettings({ env }).settings.dispatcherEndpoint).to.equal(endpoint);
     });
   }
 });

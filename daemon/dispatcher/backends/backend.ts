@@ -1,4 +1,5 @@
 /** What the dispatcher asks of a back end. One file each implements it. */
+import type { Clock, Log } from '../../core/ports.js';
 import type { EventJson } from '../../store/event-json.js';
 
 /** An event out of the stream. */
@@ -36,3 +37,18 @@ export interface Backend {
   reopen?(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** What a back end is made from. */
+export interface BackendOptions {
+  /** The path of a file or a URL, as config/dispatcher-services.ts has it for the service. */
+  endpoint: string;
+  /** Never undefined for a service that needs one. */
+  apiKey: string | undefined;
+  clock: Clock;
+  log: Log;
+  /** The version of llmp. */
+  version: string;
+}
+
+/** What the file of each back end exports as `createBackend`. */
+export type CreateBackend = (options: BackendOptions) => Backend;

@@ -6,11 +6,14 @@
  */
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Backend, Delivery, Verdict } from './backend.js';
+import type { Backend, CreateBackend, Delivery, Verdict } from './backend.js';
 
 const NEWLINE = 10;
 const MOST_TRIES = 3;
 
+export const createBackend: CreateBackend = ({ endpoint }) => new FileBackend(endpoint);
+
+/** A class, for it has the file that is open and a queue of what is done to it. */
 export class FileBackend implements Backend {
   readonly batch = { mostEvents: 500, mostBytes: 8 * 1024 * 1024 };
   readonly #path: string;

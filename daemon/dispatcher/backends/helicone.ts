@@ -3,9 +3,10 @@
  * this file.
  */
 import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../../core/ports.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Backend, Delivery, Verdict } from './backend.js';
-import type { BackendOptions } from './registry.js';
+import type { Delivery, CreateBackend, Verdict } from './backend.js';
 import { HttpClient } from '../http.js';
 import { countsOf, failureOf, type JsonObject, objectIn, operationOf, timesOf } from './call.js';
 import { addressUnder, deliverEach } from './vendor.js';
@@ -18,8 +19,7 @@ const DELIVER_WITHIN_MS = 25_000;
 const CANCELLED_STATUS = -3; // What the SDK says of a caller that left.
 const FAILED_STATUS = 500; // What the SDK says of a call that failed by itself.
 
-/** @param options with a key: the dispatcher's settings see to that. */
-export function openHelicone(options: BackendOptions): Promise<Backend> {
+export const createBackend: CreateBackend = (options) => {
   const url = addressUnder(options.endpoint, PATH);
   const authorization = `Bearer ${options.apiKey ?? ''}`;
   const http = new HttpClient(options.clock, { connections: AT_ONCE });
@@ -34,42 +34,49 @@ export function openHelicone(options: BackendOptions): Promise<Backend> {
     return error === null ? { kind: 'delivered' } : { kind: 'retry', why: 'accepted, but the answer has an error' };
   }
 
-  return Promise.resolve({
+  return {
     batch: BATCH,
-    async deliver(deliveries: readonly Delivery[], signal: AbortSignal) {
-      const late = new AbortController();
-      const cancel = options.clock.after(DELIVER_WITHIN_MS, () => {
-        late.abort();
-      });
-      const either = AbortSignal.any([signal, late.signal]);
-      return deliverEach(deliveries, isAny, (events) => sendSome(events, either, send)).finally(cancel);
-    },
+    deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
+      deliverEach(deliveries, isAny, (events) => sendSome(events, { send, signal, clock: options.clock })),
     close: () => http.close(),
-  });
-}
+  };
+};
 
 const isAny = (_event: EventJson): _event is EventJson => true;
 
-/** Sends a few at a time. The first that learns that the credential is refused keeps the rest from being sent. */
-async function sendSome(
-  events: readonly EventJson[],
-  signal: AbortSignal,
-  send: (event: EventJson, signal: AbortSignal) => Promise<Verdict>,
-): Promise<Verdict[]> {
+interface Sending {
+  send: (event: EventJson, signal: AbortSignal) => Promise<Verdict>;
+  signal: AbortSignal;
+  clock: Clock;
+}
+
+/** Sends a few at a time, until they have all taken too long, or one has learned that the credential is refused. */
+async function sendSome(events: readonly EventJson[], { send, signal, clock }: Sending): Promise<Verdict[]> {
+  const giveUp = new AbortController();
+  const abort = () => {
+    giveUp.abort();
+  };
+  // Each log under way listens. Node warns of a leak when more than ten do.
+  setMaxListeners(AT_ONCE, giveUp.signal);
+  // Not AbortSignal.any: a signal that outlives many batches would keep something of each.
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  const cancel = clock.after(DELIVER_WITHIN_MS, abort);
+
   const verdicts: Verdict[] = [];
-  const refused = new AbortController();
-  const either = AbortSignal.any([signal, refused.signal]);
   const queue = events.entries();
   const worker = async () => {
-    for (const [i, event] of queue) verdicts[i] = await send(event, either);
+    for (const [i, event] of queue) verdicts[i] = await send(event, giveUp.signal);
   };
   const workers = Array.from({ length: Math.min(AT_ONCE, events.length) }, () =>
     worker().catch((error: unknown) => {
-      refused.abort();
+      abort();
       throw error;
     }),
   );
   const failed = (await Promise.allSettled(workers)).find((it) => it.status === 'rejected');
+  cancel();
+  signal.removeEventListener('abort', abort);
   if (failed) throw failed.reason;
   return verdicts;
 }

@@ -3,8 +3,7 @@
  * that a run that is there already is refused as such, which is a delivery. Sources: README.md beside this file.
  */
 import type { EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Backend, Delivery, Verdict } from './backend.js';
-import type { BackendOptions } from './registry.js';
+import type { Delivery, CreateBackend, Verdict } from './backend.js';
 import { HttpClient, verdictsOf } from '../http.js';
 import { countsOf, failureOf, isObject, type JsonObject, objectIn, objectsIn, operationOf, timesOf } from './call.js';
 import { addressUnder, deliverEach, sendInParts } from './vendor.js';
@@ -12,8 +11,7 @@ import { addressUnder, deliverEach, sendInParts } from './vendor.js';
 const PATH = '/v1/runs/ingest';
 const BATCH = { mostEvents: 100, mostBytes: 4 * 1024 * 1024, gatherMs: 500 }; // Its server takes 20 MB, its SDK waits 500 ms.
 
-/** @param options with a key: the dispatcher's settings see to that. */
-export function openLunary(options: BackendOptions): Promise<Backend> {
+export const createBackend: CreateBackend = (options) => {
   const url = addressUnder(options.endpoint, PATH);
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${options.apiKey ?? ''}` };
   const http = new HttpClient(options.clock);
@@ -24,13 +22,13 @@ export function openLunary(options: BackendOptions): Promise<Backend> {
     return posted.kind === 'accepted' ? readResults(posted.body, events) : verdictsOf(posted, events.length);
   }
 
-  return Promise.resolve({
+  return {
     batch: BATCH,
     deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
       deliverEach(deliveries, isRequest, (events) => sendInParts(events, (some) => send(some, signal))),
     close: () => http.close(),
-  });
-}
+  };
+};
 
 // It knows events of its own only within a thread of a chat.
 const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';

@@ -7,8 +7,7 @@
  */
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { EventJson, RequestEventJson } from '../../store/event-json.js';
-import type { Backend, Delivery } from './backend.js';
-import type { BackendOptions } from './registry.js';
+import type { Delivery, CreateBackend } from './backend.js';
 import { HttpClient, verdictsOf } from '../http.js';
 import { isObject, objectIn } from './call.js';
 import { CallMetrics } from './otlp-metrics.js';
@@ -17,7 +16,7 @@ import { addressUnder, deliverEach, sendInParts } from './vendor.js';
 
 const BATCH = { mostEvents: 512, mostBytes: 2 * 1024 * 1024, gatherMs: 1000 };
 
-export function openOtlp({ endpoint, apiKey, clock, log, version }: BackendOptions): Promise<Backend> {
+export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, log, version }) => {
   const http = new HttpClient(clock);
   const base = endpoint.replace(/\/v1\/(?:traces|metrics)\/*$/, ''); // Both signals have the same.
   const headers = {
@@ -46,7 +45,7 @@ export function openOtlp({ endpoint, apiKey, clock, log, version }: BackendOptio
     return verdictsOf(posted, events.length);
   }
 
-  return Promise.resolve({
+  return {
     batch: BATCH,
     deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
       deliverEach(deliveries, isRequest, (events) => sendInParts(events, (some) => send(some, signal))),
@@ -54,8 +53,8 @@ export function openOtlp({ endpoint, apiKey, clock, log, version }: BackendOptio
       await metrics.close();
       await http.close();
     },
-  });
-}
+  };
+};
 
 // Neither spans nor these metrics have a place for changes.
 const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';
