@@ -1,5 +1,5 @@
 /** A whole daemon in this process, on a temporary SQLite file and a free port. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,8 @@ import { type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
 import { createLog } from '../../daemon/process/log.js';
+import { openDatabase } from '../../daemon/store/open.js';
+import { Migrator } from '../../migrations/migrator.js';
 import { canary, canaryEncryptionKey } from './canaries.js';
 import { TestClock } from './clock.js';
 import { expectDescribed } from './description.js';
@@ -61,6 +63,8 @@ export interface TestDaemonOptions {
   clock?: TestClock;
   /** Leaves it to the daemon to make its key file, rather than to be given one that would be recognised in a leak. */
   makesKeyFile?: boolean;
+  /** Leaves it to the daemon to make the tables too. AUTO_MIGRATE does so as well, whatever its value. */
+  makesTables?: boolean;
 }
 
 let projects = 0;
@@ -71,12 +75,16 @@ export async function startDaemon({
   dir: given,
   clock = new TestClock(),
   makesKeyFile = false,
+  makesTables = false,
 }: TestDaemonOptions = {}): Promise<TestDaemon> {
   const dir = given ?? temporaryFolder();
   const databasePath = join(dir, 'llmp.db');
   const isNew = !existsSync(databasePath) && !existsSync(`${databasePath}.key`);
   if (isNew && !makesKeyFile && env?.ENCRYPTION_KEY === undefined) {
     writeFileSync(`${databasePath}.key`, `${canaryEncryptionKey()}\n`, { mode: 0o600 });
+  }
+  if (isNew && !makesTables && !makesKeyFile && env?.AUTO_MIGRATE === undefined && env?.DATABASE_URL === undefined) {
+    copyFileSync(await migratedDatabase(), databasePath);
   }
   const { logged, log } = recordingLog();
   const ended: RequestEnded[] = [];
@@ -167,6 +175,19 @@ export async function startDaemon({
       clearInterval(time);
     },
   };
+}
+
+let migrated: Promise<string> | undefined;
+
+/** The path of a database with all tables and nothing in them: to be copied. To make the tables takes longer than all the rest of a start. */
+function migratedDatabase(): Promise<string> {
+  return (migrated ??= (async () => {
+    const path = join(temporaryFolder(), 'llmp.db');
+    const database = openDatabase({ database: { driver: 'sqlite', path } }, new TestClock());
+    await new Migrator(database, '0.1.0').up();
+    await database.close();
+    return path;
+  })());
 }
 
 const folders: string[] = [];

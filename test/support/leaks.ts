@@ -6,7 +6,7 @@
  * can be long.
  */
 import { ChildProcess } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { basename, join } from 'node:path';
@@ -91,13 +91,15 @@ export function inspect(sink: string, text: string | Uint8Array): boolean {
   return secrets.length > 0;
 }
 
-/** @returns looks for secrets in what goes to a sink piece by piece. */
-export function inspector(sink: string): (piece: string | Uint8Array) => void {
+/** @returns looks for secrets in what goes to a sink piece by piece, and says whether there was any. */
+export function inspector(sink: string): (piece: string | Uint8Array) => boolean {
   let rest = '';
   return (piece) => {
     const text = rest + (typeof piece === 'string' ? piece : Buffer.from(piece).toString('latin1'));
     // What was found once is not to be found again with the next piece.
-    rest = inspect(sink, text) ? '' : text.slice(-LONGEST_WRITTEN);
+    const hasSecrets = inspect(sink, text);
+    rest = hasSecrets ? '' : text.slice(-LONGEST_WRITTEN);
+    return hasSecrets;
   };
 }
 
@@ -110,7 +112,7 @@ const MOST_FORWARDED = 64 * 1024;
 export function inspectAnswers(server: Server): void {
   server.on('connection', (socket: Socket & { _httpMessage?: ServerResponse | null }) => {
     let response: ServerResponse | null | undefined;
-    let look: (piece: string | Uint8Array) => void = () => undefined;
+    let look: (piece: string | Uint8Array) => unknown = () => undefined;
     let left = 0;
     const onPiece = (piece: unknown, encoding: BufferEncoding) => {
       const bytes = typeof piece === 'string' ? Buffer.from(piece, encoding) : (piece as Uint8Array);
@@ -199,7 +201,11 @@ export function inspectOwnOutput(): void {
 // ---- files
 
 const folders = new Set<string>();
-const PIECE_BYTES = 1024 * 1024;
+const piece = Buffer.alloc(1024 * 1024);
+/** The files without any secret, each with its state when it was read. */
+const inspected = new Map<string, string>();
+/** A file can change twice within one step of the file system's clock. */
+const CLOCK_STEP_MS = 50;
 
 /** Has everything inspected that is in the folder when the run ends. */
 export function watchFolder(path: string): void {
@@ -236,16 +242,21 @@ function openUnlessGone(path: string): number | null {
   }
 }
 
+/** Reads a file, unless it was read before and has not changed since. */
 function inspectFile(path: string): void {
   const look = inspector(`file ${basename(path)}`);
-  const bytes = Buffer.alloc(PIECE_BYTES);
   const file = openUnlessGone(path);
   if (file === null) return;
   try {
+    const { ino, size, ctimeMs } = fstatSync(file);
+    const state = `${ino} ${size} ${ctimeMs}`;
+    if (inspected.get(path) === state) return;
+    let mayBeSkipped = Date.now() - ctimeMs > CLOCK_STEP_MS;
     for (let length = -1; length !== 0;) {
-      length = readSync(file, bytes, 0, PIECE_BYTES, null);
-      look(bytes.subarray(0, length));
+      length = readSync(file, piece, 0, piece.length, null);
+      if (look(piece.subarray(0, length))) mayBeSkipped = false;
     }
+    if (mayBeSkipped) inspected.set(path, state);
   } finally {
     closeSync(file);
   }

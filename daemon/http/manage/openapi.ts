@@ -32,7 +32,16 @@ filters. Ids are UUIDs and are read in any letter case. Timestamps are RFC 3339 
 answers; in a query the \`+\` of an offset is written \`%2B\`. Unknown fields and query names are 400. Answers may gain fields in later releases:
 ignore those that you do not know.`;
 
+const made = new Map<string, Json>();
+
+/** The description in which the API has this version. It is made once: that takes as long as all the rest of a daemon's start. */
 export function openApi(version: string): Json {
+  const description = made.get(version) ?? describe(version);
+  made.set(version, description);
+  return description;
+}
+
+function describe(version: string): Json {
   const shared = new Shared();
   const paths: Record<string, Json> = {};
   for (const [name, operation] of Object.entries<Operation>(operations)) {
