@@ -14,12 +14,11 @@ for (const kind of ['postgres', 'mysql'] as const) {
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
       several = await Several.start(server, { count: 2 });
     });
     after(async () => {
       await (several as Several | undefined)?.stop();
-      await (server as DatabaseServer | undefined)?.remove();
     });
 
     /** One browser, whatever instance its requests come to. */

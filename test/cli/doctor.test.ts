@@ -257,9 +257,8 @@ describe('llmp doctor', () => {
     before(async function () {
       this.timeout(60_000);
       if (WITHOUT.postgres) this.skip();
-      server = await DatabaseServer.start('postgres');
+      server = await DatabaseServer.shared('postgres');
     });
-    after(() => server?.remove());
 
     it('names it and its version, and compares clocks; an empty one is good', async () => {
       const DATABASE_URL = await server!.newDatabase();

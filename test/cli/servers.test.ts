@@ -21,7 +21,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
     });
     beforeEach(async () => {
       dir = temporaryFolder();
@@ -31,7 +31,6 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         AUDIT_LOG_FILE: join(dir, 'audit.log'),
       };
     });
-    after(() => (WITHOUT[kind] ? undefined : server.remove()));
 
     const start = (ENCRYPTION_KEY = FIRST): Promise<TestDaemon> =>
       startDaemon({ dir, env: { ...env, ENCRYPTION_KEY } });

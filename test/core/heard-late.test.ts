@@ -22,7 +22,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
       several = await Several.start(server);
       [one, other] = [several.at(0), several.at(1)];
     });
@@ -34,7 +34,6 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     after(async () => {
       if (WITHOUT[kind]) return;
       await several.stop();
-      await server.remove();
     });
 
     const setActive = async (daemon: TestDaemon, isActive: boolean) =>

@@ -19,9 +19,8 @@ for (const kind of ['postgres', 'mysql'] as const) {
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
     });
-    after(() => server.remove());
 
     describe('connected by the database alone', () => {
       behave(() => Several.start(server, { count: 3 }));

@@ -21,14 +21,13 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
       fleet = await Fleet.start(server);
       project = await fleet.createProject();
     });
     after(async () => {
       if (WITHOUT[kind]) return;
       await fleet.stop();
-      await server.remove();
     });
 
     it(`F02 admit exactly 100 of 500 requests at once for a token with a cap of 100, ${RUNS} times`, async () => {

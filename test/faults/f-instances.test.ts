@@ -29,9 +29,8 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
     });
-    after(() => server.remove());
 
     describe('of which there are four, connected by the database alone', () => {
       before(async () => {

@@ -16,9 +16,8 @@ describe('F: many random histories of processes', () => {
 
       before(async function () {
         if (WITHOUT[kind]) this.skip();
-        server = await DatabaseServer.start(kind);
+        server = await DatabaseServer.shared(kind);
       });
-      after(() => server.remove());
 
       it(`keep caps, revocations, changes and counts, whichever of them is killed or stands still (seed ${SEED})`, async () => {
         const fleet = await Fleet.start(server, { count: 3 });

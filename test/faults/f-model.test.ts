@@ -20,9 +20,8 @@ describe('F: random histories of processes', () => {
 
       before(async function () {
         if (WITHOUT[kind]) this.skip();
-        server = await DatabaseServer.start(kind);
+        server = await DatabaseServer.shared(kind);
       });
-      after(() => server.remove());
 
       it('keep caps, revocations, changes and counts, whichever of them is killed or stands still', async () => {
         const fleet = await Fleet.start(server, { count: 3 });

@@ -29,7 +29,7 @@ describe(`M: two instances behind nginx${WITHOUT_NGINX || WITHOUT[kind]}`, funct
 
   before(async function () {
     if (WITHOUT_NGINX || WITHOUT[kind]) this.skip();
-    server = await DatabaseServer.start(kind);
+    server = await DatabaseServer.shared(kind);
     folders = [temporaryFolder(), temporaryFolder()];
     const dir = temporaryFolder();
     const sockets = [join(dir, '1.sock'), join(dir, '2.sock')] as const;
@@ -52,7 +52,6 @@ describe(`M: two instances behind nginx${WITHOUT_NGINX || WITHOUT[kind]}`, funct
     if (WITHOUT_NGINX || WITHOUT[kind]) return;
     await nginx.stop();
     await fleet.stop();
-    await server.remove();
   });
 
   /** A short request. @returns its status, or why there was none. */

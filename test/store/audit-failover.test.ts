@@ -17,14 +17,13 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
     });
     beforeEach(async () => {
       env = { DB_DRIVER: kind, DATABASE_URL: await server.newDatabase(), ENCRYPTION_KEY: canaryEncryptionKey() };
       daemon = await startDaemon({ env });
     });
     afterEach(() => daemon.stop());
-    after(() => (WITHOUT[kind] ? undefined : server.remove()));
 
     const verified = async () => {
       const { exitCode, out } = await llmp('audit verify -o json', {

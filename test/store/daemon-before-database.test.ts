@@ -217,13 +217,12 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
     });
     beforeEach(async () => {
       env = { DB_DRIVER: kind, DATABASE_URL: await server.newDatabase(), ENCRYPTION_KEY };
     });
     afterEach(() => Promise.all(daemons.splice(0).map((daemon) => daemon.stop())));
-    after(() => (WITHOUT[kind] ? undefined : server.remove()));
 
     const start = async (more: Record<string, string> = {}) => {
       const daemon = await startDaemon({ env: { ...env, ...more } });

@@ -22,7 +22,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
       relay = await Relay.to(server.port);
     });
     afterEach(() => {
@@ -31,7 +31,6 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     after(async () => {
       if (WITHOUT[kind]) return;
       await relay.stop();
-      await server.remove();
     });
 
     const behindRelay = (to: string) => {

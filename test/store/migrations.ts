@@ -90,9 +90,8 @@ export function testMigrations(every: number): void {
 
       before(async function () {
         if (WITHOUT[kind]) this.skip();
-        server = await DatabaseServer.start(kind);
+        server = await DatabaseServer.shared(kind);
       });
-      after(() => (WITHOUT[kind] ? undefined : server.remove()));
 
       const empty = async (poolSize = 2) => {
         const url = await server.newDatabase();

@@ -22,9 +22,8 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     before(async function () {
       if (WITHOUT[kind]) this.skip();
-      server = await DatabaseServer.start(kind);
+      server = await DatabaseServer.shared(kind);
     });
-    after(() => (WITHOUT[kind] ? undefined : server.remove()));
 
     behavesAsSqlStores(async () => {
       const url = await server.newDatabase();

@@ -1,88 +1,101 @@
 /** Database servers of the tests' own, on free ports and in folders of their own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
 import { eventually } from './eventually.js';
 import type { Certificate } from './certificates.js';
+import {
+  asUser,
+  isInstalled,
+  MYSQL_FILES,
+  newServerFolder,
+  postgresTool,
+  type ServerKind,
+  userOf,
+} from './database-folders.js';
 import { freePort } from './ports.js';
 import { standStill } from './standstill.js';
 
-export type ServerKind = 'postgres' | 'mysql';
+export type { ServerKind } from './database-folders.js';
 
 const isAll = process.env.CI === 'true';
 const isRoot = process.getuid?.() === 0;
 
-// Debian keeps what begins a server of PostgreSQL beside its versions, in nobody's path.
-const POSTGRES_BIN = postgresBin();
-
 /** Says why tests of a server are skipped here; where everything must be there they fail instead. */
 export const WITHOUT: Record<ServerKind, string> = {
-  postgres: isAll || POSTGRES_BIN !== null ? '' : ' (skipped: no PostgreSQL here)',
-  mysql: isAll || !spawnSync('mariadbd', ['--version']).error ? '' : ' (skipped: no MariaDB here)',
+  postgres: isAll || isInstalled('postgres') ? '' : ' (skipped: no PostgreSQL here)',
+  mysql: isAll || isInstalled('mysql') ? '' : ' (skipped: no MariaDB here)',
 };
 
-function postgresBin(): string | null {
-  const root = '/usr/lib/postgresql';
-  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : [];
-  const bin = versions.map((version) => join(root, version, 'bin')).find((path) => existsSync(join(path, 'initdb')));
-  return bin ?? (spawnSync('initdb', ['--version']).error ? null : '');
-}
+// These machines may lose their data: nothing is waited for until it is on the disk, and nothing is made larger than it need be.
+const POSTGRES_SETTINGS = [
+  'fsync=off',
+  'synchronous_commit=off',
+  'full_page_writes=off',
+  'wal_level=minimal',
+  'max_wal_senders=0',
+  'shared_buffers=32MB',
+  'max_connections=200',
+];
+const MYSQL_SETTINGS = [
+  ...MYSQL_FILES,
+  '--innodb-flush-log-at-trx-commit=0',
+  '--innodb-flush-method=nosync',
+  '--innodb-doublewrite=0',
+  '--innodb-buffer-pool-size=32M',
+  '--innodb-buffer-pool-dump-at-shutdown=0',
+  '--innodb-buffer-pool-load-at-startup=0',
+  '--innodb-temp-data-file-path=ibtmp1:1M:autoextend',
+  '--innodb-fast-shutdown=2',
+  '--key-buffer-size=1M',
+  '--aria-pagecache-buffer-size=1M',
+  '--skip-log-bin',
+  '--skip-name-resolve',
+  '--max-connections=200',
+];
+
+const shared: Partial<Record<ServerKind, Promise<DatabaseServer>>> = {};
 
 /** A server that listens, until it is stopped; gone for good when it is removed. */
 export class DatabaseServer {
-  // A hundred megabytes that nobody need look through for secrets.
-  readonly #dir = mkdtempSync(join(tmpdir(), 'llmp-test-server-'));
+  // Tens of megabytes that nobody need look through for secrets.
+  readonly #dir: string;
   #process: ChildProcess | null = null;
   #databases = 0;
+  #isShared = false;
 
   private constructor(
     readonly kind: ServerKind,
     readonly port: number,
     /** From when it begins. */
     public certificate: Certificate | null,
-  ) {}
+  ) {
+    this.#dir = newServerFolder(kind);
+  }
 
-  /** @param certificate with one it speaks TLS to whoever wants it. */
+  /** One for a test that stops it, lets it stand still or changes its settings. @param certificate with one it speaks TLS to whoever wants it. */
   static async start(kind: ServerKind, certificate: Certificate | null = null): Promise<DatabaseServer> {
     const server = new DatabaseServer(kind, await freePort(), certificate);
-    server.#prepare();
     await server.begin();
     return server;
   }
 
-  /** Neither of them runs as root. */
-  get #user(): string {
-    return this.kind === 'postgres' ? 'postgres' : 'mysql';
+  /** The one that all tests of this process have together, for those that need a database of their own and no more. It ends with the process. */
+  static shared(kind: ServerKind): Promise<DatabaseServer> {
+    return (shared[kind] ??= this.start(kind).then((server) => {
+      server.#isShared = true;
+      process.once('exit', () => {
+        server.#end();
+      });
+      return server;
+    }));
   }
 
   get #data(): string {
     return join(this.#dir, 'data');
-  }
-
-  #prepare(): void {
-    if (isRoot) spawnSync('chown', [this.#user, this.#dir]);
-    const [command, ...args]: [string, ...string[]] =
-      this.kind === 'postgres'
-        ? [tool('initdb'), '-D', this.#data, '-U', 'llmp', '-A', 'trust', '-E', 'UTF8', '--no-sync']
-        : [
-            'mariadb-install-db',
-            '--no-defaults',
-            `--datadir=${this.#data}`,
-            '--auth-root-authentication-method=normal',
-            '--skip-test-db',
-          ];
-    const { status, stderr, error } = spawnSync(...this.#asUser(command, args), { encoding: 'utf8' });
-    if (status !== 0) throw error ?? new Error(`no ${this.kind}: ${stderr}`);
-  }
-
-  /** Should these tests be killed, it ends with them. */
-  #asUser(command: string, args: readonly string[]): [string, string[]] {
-    const user = isRoot ? ['--reuid', this.#user, '--regid', this.#user, '--clear-groups'] : [];
-    return ['setpriv', ['--pdeathsig', 'KILL', ...user, command, ...args]];
   }
 
   /** Of its unix socket, as DATABASE_URL has it. */
@@ -97,7 +110,7 @@ export class DatabaseServer {
     const [cert, key] = [join(this.#dir, 'cert.pem'), join(this.#dir, 'key.pem')];
     writeFileSync(cert, this.certificate.cert, { mode: 0o600 });
     writeFileSync(key, this.certificate.key, { mode: 0o600 });
-    if (isRoot) spawnSync('chown', [this.#user, cert, key]);
+    if (isRoot) spawnSync('chown', [userOf(this.kind), cert, key]);
     return this.kind === 'postgres'
       ? ['-c', 'ssl=on', '-c', `ssl_cert_file=${cert}`, '-c', `ssl_key_file=${key}`]
       : [`--ssl-cert=${cert}`, `--ssl-key=${key}`];
@@ -106,9 +119,13 @@ export class DatabaseServer {
   /** Starts it, or starts it again with what it had. */
   async begin(): Promise<void> {
     const port = String(this.port);
-    const [command, ...args]: [string, ...string[]] =
+    const command: string[] =
       this.kind === 'postgres'
-        ? [tool('postgres'), '-D', this.#data, '-p', port, '-h', '127.0.0.1', '-k', this.#dir, '-c', 'fsync=off']
+        ? [
+            postgresTool('postgres'),
+            ...['-D', this.#data, '-p', port, '-h', '127.0.0.1', '-k', this.#dir],
+            ...POSTGRES_SETTINGS.flatMap((setting) => ['-c', setting]),
+          ]
         : [
             'mariadbd',
             '--no-defaults',
@@ -116,9 +133,9 @@ export class DatabaseServer {
             `--port=${port}`,
             '--bind-address=127.0.0.1',
             `--socket=${join(this.#dir, 'socket')}`,
-            '--innodb-flush-log-at-trx-commit=0',
+            ...MYSQL_SETTINGS,
           ];
-    this.#process = spawn(...this.#asUser(command, [...args, ...this.#tlsOptions()]), { stdio: 'ignore' });
+    this.#process = spawn('setpriv', asUser(this.kind, [...command, ...this.#tlsOptions()]), { stdio: 'ignore' });
     await once(this.#process, 'spawn');
     await eventually(`${this.kind} listens`, () => this.#listens(), 30_000);
   }
@@ -161,6 +178,7 @@ export class DatabaseServer {
 
   /** As if the machine stood still: connections stay, nothing answers. */
   freeze(): void {
+    if (this.#isShared) throw new Error('other tests use this server as well');
     this.#each(standStill);
   }
 
@@ -184,20 +202,49 @@ export class DatabaseServer {
   }
 
   async stop(): Promise<void> {
+    // For PostgreSQL: without waiting for those who are connected.
+    await this.#stop(this.kind === 'postgres' ? 'SIGINT' : 'SIGTERM');
+  }
+
+  async #stop(signal: NodeJS.Signals): Promise<void> {
+    if (this.#isShared) throw new Error('other tests use this server as well');
     const server = this.#process;
     if (!server) return;
     this.resume();
     this.#process = null;
-    // For PostgreSQL: without waiting for those who are connected.
-    server.kill(this.kind === 'postgres' ? 'SIGINT' : 'SIGTERM');
-    if (server.exitCode === null) await once(server, 'exit');
+    server.kill(signal);
+    if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
   }
 
   /** With all that it had. */
   async remove(): Promise<void> {
-    await this.stop();
+    await this.#stop(AT_ONCE[this.kind]);
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  /** The same while this process exits, which waits for nothing. */
+  #end(): void {
+    const pid = this.#process?.pid;
+    this.#process?.kill(AT_ONCE[this.kind]);
+    // A server of PostgreSQL takes its shared memory away before it ends.
+    if (pid !== undefined) untilGone(pid);
     rmSync(this.#dir, { recursive: true, force: true });
   }
 }
 
-const tool = (name: string) => (POSTGRES_BIN ? join(POSTGRES_BIN, name) : name);
+/** What ends a server whose data nobody wants any more. */
+const AT_ONCE: Record<ServerKind, NodeJS.Signals> = { postgres: 'SIGQUIT', mysql: 'SIGKILL' };
+
+function untilGone(pid: number): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let tries = 0; tries < 500 && isRunning(pid); tries++) Atomics.wait(pause, 0, 0, 2);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    // What stands behind the name: one that has ended stays until it is asked how.
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0] !== 'Z';
+  } catch {
+    return false;
+  }
+}
