@@ -1,6 +1,7 @@
 /** Commands that take ids, one or several, on the command line or on standard input. */
 import type { ManagementClient } from '../daemon/api/client.js';
-import { type Argument, flag, type Invocation } from './command.js';
+import type { Argument, Invocation } from './command.js';
+import { flag } from './option.js';
 import { EXIT, Failure, failureOf, usage } from '../console/failure.js';
 import { checkedId, type Noun, wholeIdOf } from './ids.js';
 import type { Output } from './output.js';

@@ -1,21 +1,14 @@
-/** The tree of commands as data. */
-import { aboutCommands, introductionCommand } from './help/about.js';
+/** The tree of commands as data. What a command must know of the others is handed to it here: none imports this file. */
 import type { Command } from './command.js';
 import { daemonCommand } from './commands/daemon.js';
 import { demoCommand } from './commands/demo.js';
 import { dispatcherCommand } from './commands/dispatcher.js';
 import { statusCommand } from './commands/status.js';
+import { aboutCommands, introductionCommand } from './help/about.js';
+import { type Group, Tree, type TreeFor } from './help/tree.js';
 
 /** What runs when no command is named. */
 export const rootCommand: Command = introductionCommand;
-
-export interface Group {
-  summary: string;
-  /** Holds only what programs ask for. */
-  isHidden?: boolean;
-  /** Loaded when its word is on the line, so that starting costs the same however many commands there are. */
-  load: () => Promise<readonly Command[]>;
-}
 
 const tokens = async () => (await import('./commands/token.js')).tokenCommands;
 const projects = async () => (await import('./commands/project.js')).projectCommands;
@@ -32,8 +25,8 @@ const migrations = async () => (await import('./commands/migrate.js')).migrateCo
 const admin = async () => [(await import('./commands/admin.js')).adminCommand];
 const tui = async () => [(await import('./commands/tui.js')).tuiCommand];
 const completion = async () => [(await import('./completion/completion.js')).completionCommand];
-const completing = async () => [(await import('./completion/complete.js')).completeCommand];
-const manual = async () => [(await import('./help/man.js')).manCommand];
+const completing = async () => [(await import('./completion/complete.js')).completeCommand(treeFor)];
+const manual = async () => [(await import('./help/man.js')).manCommand(treeFor)];
 
 /** What the management API does. */
 const MANAGED: Readonly<Record<string, Group>> = {
@@ -81,7 +74,8 @@ export async function commandsFor(argv: readonly string[]): Promise<readonly Com
   return [...ALWAYS, ...new Set(loaded.flat())];
 }
 
-/** Every path a command goes by: what is under `manage` works without that word as well. */
-export function pathsOf({ path }: Command): readonly (readonly string[])[] {
-  return path[0] === 'manage' ? [path, path.slice(1)] : [path];
-}
+/** The tree with the commands that `argv` can possibly name. */
+export const treeFor: TreeFor = async (argv) => new Tree(await commandsFor(argv), GROUPS);
+
+/** With every command there is: it loads them all. */
+export const wholeTree = () => treeFor(Object.keys(GROUPS));

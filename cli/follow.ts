@@ -1,7 +1,8 @@
 /** What goes on until ^C: a stream of the daemon, asked for again whenever it ends. */
 import type { Streamed, StreamOptions } from '../daemon/api/client.js';
 import { followed, mayPass } from '../daemon/api/followed.js';
-import type { Invocation, Options } from './command.js';
+import type { Invocation } from './command.js';
+import type { Options } from './option.js';
 import { endedBy } from '../console/failure.js';
 import type { Shell } from './shell.js';
 

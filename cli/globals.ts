@@ -1,6 +1,6 @@
 /** Options that every command understands, anywhere on the line. */
 import { duration, oneOf } from '../config/kinds.js';
-import { flag, text, value, type Values } from './command.js';
+import { flag, text, value, type Values } from './option.js';
 import { quoted, usage } from '../console/failure.js';
 
 export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'id'] as const;

@@ -1,7 +1,7 @@
 /** Whole lists out of pages. */
 import { integer } from '../config/kinds.js';
 import type { Page } from '../daemon/api/client.js';
-import { value } from './command.js';
+import { value } from './option.js';
 import type { Output } from './output.js';
 
 const PAGE_SIZE = 1000;

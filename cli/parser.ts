@@ -1,12 +1,13 @@
 /** The declared commands as a commander program: the only file that knows commander. */
 import { Argument as NodeArgument, type CommanderError, Command as Node, Option as NodeOption } from 'commander';
 import { readVersion } from '../config/version.js';
-import type { Command, Option, Options } from './command.js';
-import { commandsFor, GROUPS, pathsOf, rootCommand } from './commands.js';
+import type { Command } from './command.js';
+import type { Option, Options } from './option.js';
+import { commandsFor, GROUPS, rootCommand, wholeTree } from './commands.js';
 import { type Failure, failureOf, quoted, usage } from '../console/failure.js';
 import { GLOBAL_OPTIONS, type Globals } from './globals.js';
 import type { Shell } from './shell.js';
-import { Tree } from './help/tree.js';
+import { pathsOf, Tree } from './help/tree.js';
 
 export type Outcome =
   | { kind: 'chosen'; command: Command; args: readonly string[]; options: Record<string, unknown> }
@@ -25,7 +26,7 @@ export interface Parsed {
 export async function parse(argv: readonly string[], shell: Shell): Promise<Parsed> {
   let outcome: Outcome = { kind: 'shown' };
   const commands = await commandsFor(argv);
-  const tree = new Tree(commands);
+  const tree = new Tree(commands, GROUPS);
   const root = nodesOf(commands, shell, (command, node) => {
     outcome = { kind: 'chosen', command, args: node.args, options: valuesOf(node, command.options) };
   });
@@ -55,7 +56,12 @@ async function noHelp(words: readonly string[], tree: Tree): Promise<Failure> {
   ]);
   const at = words.findIndex((_, index) => !tree.resolved(words.slice(0, index + 1)));
   const given = words[at] ?? '';
-  const why = await suggestedCommand(words.slice(0, at), given, tree, at === 0 ? Object.keys(TOPICS) : []);
+  const why = await suggestedCommand(
+    words.slice(0, at),
+    given,
+    { tree, wholeTree },
+    at === 0 ? Object.keys(TOPICS) : [],
+  );
   return usage(`no help for ${quoted(given)}`, {
     why,
     advice: `See: llmp help ${words.slice(0, at).join(' ')}`.trimEnd(),
@@ -214,7 +220,7 @@ async function outcomeOf(error: unknown, tree: Tree): Promise<Outcome> {
         option !== undefined
           ? suggestedOption(option, options)
           : word !== undefined
-            ? await suggestedCommand(words, word, tree)
+            ? await suggestedCommand(words, word, { tree, wholeTree })
             : '';
       const message = word === undefined ? what : `unknown command: ${quoted(word)}`;
       return {

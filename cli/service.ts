@@ -1,5 +1,5 @@
 /** What the commands share that go by the daemon's settings. */
-import { flag, text } from './command.js';
+import { flag, text } from './option.js';
 
 export const envFile = text('--env-file <FILE>', 'settings, NAME=value a line; the environment comes first');
 

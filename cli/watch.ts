@@ -1,7 +1,8 @@
 /** What is asked for again and again until ^C, to be looked at. */
 import { Unreachable } from '../daemon/api/client.js';
 import { mayPass } from '../daemon/api/followed.js';
-import type { Invocation, Options } from './command.js';
+import type { Invocation } from './command.js';
+import type { Options } from './option.js';
 import { endedBy, EXIT, type Failure, failureOf } from '../console/failure.js';
 import { untilInterrupted } from './follow.js';
 

@@ -4,7 +4,7 @@ import { header } from './chrome/header.js';
 import { messageLine } from './chrome/message.js';
 import { tabs } from './chrome/tabs.js';
 import { withLayers } from './layers/layers.js';
-import { painted } from './parts/roles.js';
+import { painted } from './parts/painted.js';
 import { cut, strip, type Strip } from './parts/strip.js';
 import { screen } from './screens/screen.js';
 import { isTooSmall, LEAST } from './state/rows.js';

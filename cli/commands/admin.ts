@@ -1,5 +1,6 @@
 import { listenAddress } from '../../config/kinds.js';
-import { command, type Invocation, value } from '../command.js';
+import { command, type Invocation } from '../command.js';
+import { value } from '../option.js';
 import { wayTo } from '../connection/connection.js';
 import { serviceOptions } from '../service.js';
 import { managementTokenOf } from '../connection/token-source.js';

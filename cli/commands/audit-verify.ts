@@ -1,7 +1,8 @@
 /** `llmp audit verify`: whether the audit files are whole. */
 import { integer } from '../../config/kinds.js';
 import type { Fault } from '../../daemon/ops/audit-verify.js';
-import { command, flag, value } from '../command.js';
+import { command } from '../command.js';
+import { flag, value } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from '../service.js';
 import { daemonEnvironment } from '../unit-surroundings.js';

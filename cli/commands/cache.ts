@@ -2,7 +2,8 @@
 import type { Kind } from '../../config/kinds.js';
 import type { CachePurge } from '../../daemon/api/contract.js';
 import { confirmed, dryRun } from '../batch.js';
-import { command, flag, type Invocation, text, value } from '../command.js';
+import { command, type Invocation } from '../command.js';
+import { flag, text, value } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { cachePurgedView, cacheView } from '../../console/views.js';

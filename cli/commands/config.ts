@@ -1,7 +1,8 @@
 /** `llmp config …`: the daemon's settings, read as the daemon would read them. */
 import { describeSettings, type Environment, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
-import { command, flag } from '../command.js';
+import { command } from '../command.js';
+import { flag } from '../option.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { envFile } from '../service.js';
 import type { Column, View } from '../../console/table.js';

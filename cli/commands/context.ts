@@ -2,7 +2,8 @@
 import { resolve } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
 import { confirmed } from '../batch.js';
-import { type Argument, command, flag, text, value } from '../command.js';
+import { type Argument, command } from '../command.js';
+import { flag, text, value } from '../option.js';
 import {
   type Context,
   CONTEXT_COLORS,

@@ -1,4 +1,5 @@
-import { command, flag } from '../command.js';
+import { command } from '../command.js';
+import { flag } from '../option.js';
 import { serviceOptions } from '../service.js';
 
 /** The daemon itself: everything about it is in daemon/, loaded only here. */

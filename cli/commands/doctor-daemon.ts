@@ -4,13 +4,17 @@ import { loadPart, type Settings, SettingsError } from '../../config/settings.js
 import { readEnvFile } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { ManagementClient, Unreachable } from '../../daemon/api/client.js';
+import type { Family, Finding } from '../../daemon/ops/doctor.js';
+import type { Invocation } from '../command.js';
 import { connect, connectionTo } from '../connection/connection.js';
-import type { Asking, Family, Finding } from './doctor.js';
 import { failureOf } from '../../console/failure.js';
 import { Input } from '../input.js';
 import { healthOf } from '../connection/probes.js';
 
 const ANSWER_MS = 3_000;
+
+/** What it takes to ask a daemon, and to be asked for a management token. */
+export type Asking = Pick<Invocation, 'shell' | 'globals' | 'output' | 'destination'>;
 
 /** Where the daemon's settings are: the environment that it has, and its env file. */
 interface SettingsSource {

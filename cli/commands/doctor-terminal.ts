@@ -1,6 +1,6 @@
 /** Whether this terminal can show what llmp draws. */
 import { WriteStream } from 'node:tty';
-import type { Finding } from './doctor.js';
+import type { Finding } from '../../daemon/ops/doctor.js';
 import { isAscii } from '../output.js';
 import type { Shell } from '../shell.js';
 

@@ -1,14 +1,12 @@
 /** `llmp doctor`: what is wrong with a deployment, and what mends it. The checks are in daemon/ops, loaded only here. */
-import type { Family, Finding } from '../../daemon/ops/doctor.js';
-import { command, type Invocation } from '../command.js';
-import { daemonFamily } from './doctor-daemon.js';
+import type { Finding } from '../../daemon/ops/doctor.js';
+import { command } from '../command.js';
+import { type Asking, daemonFamily } from './doctor-daemon.js';
 import { terminalFamily } from './doctor-terminal.js';
 import { EXIT } from '../../console/failure.js';
 import { envFile } from '../service.js';
 import type { Column, Look, View } from '../../console/table.js';
 import { daemonEnvironment } from '../unit-surroundings.js';
-
-export type { Family, Finding };
 
 export const doctorCommand = command({
   path: ['doctor'],
@@ -26,8 +24,6 @@ export const doctorCommand = command({
     return hasFailed(findings) ? EXIT.checkFailed : EXIT.done;
   },
 });
-
-export type Asking = Pick<Invocation, 'shell' | 'globals' | 'output' | 'destination'>;
 
 /** @param signal aborted when nobody waits any more. */
 export async function diagnose(asking: Asking, envFile: string | undefined, signal?: AbortSignal): Promise<Finding[]> {

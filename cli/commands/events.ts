@@ -2,7 +2,8 @@
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
 import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
-import { command, flag, text, value } from '../command.js';
+import { command } from '../command.js';
+import { flag, text, value } from '../option.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { type Column, type Tint, type View } from '../../console/table.js';
 import { shortId } from '../../console/views.js';

@@ -2,7 +2,8 @@
 import { integer } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate } from '../../daemon/api/contract.js';
-import { type Invocation, text, value, type Values } from '../command.js';
+import type { Invocation } from '../command.js';
+import { text, value, type Values } from '../option.js';
 import { usage } from '../../console/failure.js';
 import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
 import { checkedId, wholeIdOf } from '../ids.js';

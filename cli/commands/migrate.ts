@@ -1,7 +1,8 @@
 /** `llmp migrate …`: the database's schema, over the management API or directly. */
 import type { WireMigrations } from '../../daemon/api/contract.js';
 import { wireMigrations } from '../../daemon/api/migrations.js';
-import { command, flag, type Invocation, text } from '../command.js';
+import { command, type Invocation } from '../command.js';
+import { flag, text } from '../option.js';
 import { dryRun } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from '../service.js';

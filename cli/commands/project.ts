@@ -1,7 +1,8 @@
 /** `llmp project …`: projects, each of which holds one upstream key. */
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireProject } from '../../daemon/api/contract.js';
-import { type Argument, command, text } from '../command.js';
+import { type Argument, command } from '../command.js';
+import { text } from '../option.js';
 import { type Change, dryRun, onEachId, PROJECTS } from '../batch.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';

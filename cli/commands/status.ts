@@ -2,7 +2,8 @@
 import type { WireStatus } from '../../daemon/api/contract.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import { NO_STATUS, NOT_SAID, statusOf } from '../../daemon/api/older.js';
-import { command, flag, type Invocation } from '../command.js';
+import { command, type Invocation } from '../command.js';
+import { flag } from '../option.js';
 import { EXIT, failureOf } from '../../console/failure.js';
 import type { Health } from '../connection/probes.js';
 import type { Look, View } from '../../console/table.js';

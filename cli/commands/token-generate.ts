@@ -2,7 +2,8 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import type { Kind } from '../../config/kinds.js';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
-import { command, text, value } from '../command.js';
+import { command } from '../command.js';
+import { text, value } from '../option.js';
 import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { issuingOptions, tokenWanted } from './issuing.js';

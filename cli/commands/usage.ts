@@ -2,7 +2,8 @@
 import type { Kind } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../daemon/api/contract.js';
-import { command, text, value } from '../command.js';
+import { command } from '../command.js';
+import { text, value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { moment, timestampOf } from '../../console/span.js';

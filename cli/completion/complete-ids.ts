@@ -1,13 +1,13 @@
 /** What only files and the daemon know of what may come next: names and ids. */
 import { Readable, Writable } from 'node:stream';
 import type { ManagementClient } from '../../daemon/api/client.js';
-import type { Candidate, Line } from './complete.js';
-import type { Completes } from '../command.js';
+import type { Completes } from '../option.js';
 import type { Globals } from '../globals.js';
 import { Input } from '../input.js';
 import { Output } from '../output.js';
 import type { Shell } from '../shell.js';
 import type { Tree } from '../help/tree.js';
+import type { Line } from './line.js';
 
 // With the start of the process it makes less than the 800 ms after which the shell is not kept waiting.
 const ANSWER_WITHIN_MS = 450;
@@ -16,6 +16,12 @@ const MOST_SHOWN = 200;
 
 /** A word that no shell makes anything else of, whatever a project is called, and whoever answers as the daemon. */
 const HARMLESS = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u;
+
+/** A word, and what a person may want to know of it, if anything. */
+export interface Candidate {
+  word: string;
+  meaning: string;
+}
 
 /** Nothing in any trouble: who presses a key waits for no explanation. */
 export async function found(

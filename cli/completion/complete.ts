@@ -1,95 +1,44 @@
 /** `llmp __complete -- WORDS…`, which the scripts of `llmp completion` ask: what may stand in the place of the last word. */
-import { command, type Command, type Completes, type Option } from '../command.js';
-import { commandsFor } from '../commands.js';
 import { visible } from '../../console/escape.js';
 import { EXIT } from '../../console/failure.js';
-import { GLOBAL_OPTIONS } from '../globals.js';
-import { Tree } from '../help/tree.js';
-
-/** A word, and what a person may want to know of it, if anything. */
-export interface Candidate {
-  word: string;
-  meaning: string;
-}
-
-/** The line up to the word in question. */
-export interface Line {
-  path: readonly string[];
-  command: Command | undefined;
-  args: readonly string[];
-  /** Texts of options by their keys. */
-  given: Readonly<Record<string, string>>;
-  /** The one whose value comes next. */
-  awaiting: Option<unknown> | undefined;
-  /** Whether a word that begins with - is an option. */
-  takesOptions: boolean;
-}
+import { command } from '../command.js';
+import type { Tree, TreeFor } from '../help/tree.js';
+import type { Completes, Option } from '../option.js';
+import type { Candidate } from './complete-ids.js';
+import { type Line, lineOf, namesOf, optionsOf, takesValue } from './line.js';
 
 /** `files` for what the shell itself completes best. */
 type Offer = 'files' | readonly Candidate[];
 
 const HELP: Option<boolean> = { flags: '-h, --help', meaning: 'explain a command' };
 
-export const completeCommand = command({
-  path: ['__complete'],
-  isHidden: true,
-  summary: 'say what may come next',
-  examples: [],
-  argument: { name: 'WORD', meaning: 'the words of the line up to the cursor', required: false, many: true },
-  options: {},
-  async run({ args, shell, output }) {
-    const words = args.slice(0, -1);
-    const current = args.at(-1) ?? '';
-    const tree = new Tree(await commandsFor(words));
-    const line = lineOf(words, tree);
-    const offer = await offerFor(current, line, tree, async (what, beginning) => {
-      const { found } = await import('./complete-ids.js');
-      return found(what, beginning, line, tree, shell);
-    });
-    const isWords = offer !== 'files';
-    output.text(isWords ? 'words' : 'files');
-    for (const { word, meaning } of isWords ? offer : []) {
-      // A tab or a newline in a meaning would be a word of its own; visible shows it.
-      if (word.startsWith(current)) output.text(meaning === '' ? word : `${word}\t${visible(meaning)}`);
-    }
-    return EXIT.done;
-  },
-});
-
-/** As the parser would read it, except that nothing is a mistake. */
-export function lineOf(words: readonly string[], tree: Tree): Line {
-  let path: readonly string[] = [];
-  const args: string[] = [];
-  const given: Record<string, string> = {};
-  let awaiting: readonly [string, Option<unknown>] | undefined;
-  let takesOptions = true;
-  for (const word of words) {
-    const next = args.length === 0 ? tree.resolved([...path, word]) : undefined;
-    if (awaiting) {
-      given[awaiting[0]] = word;
-      awaiting = undefined;
-    } else if (takesOptions && word === '--') takesOptions = false;
-    else if (takesOptions && /^-./.test(word)) {
-      const [, name = word, attached] = /^(--[^=]*|-\w)=?(.+)?$/s.exec(word) ?? [];
-      const found = optionsOf(tree.commandAt(path)).find(([, option]) => namesOf(option).includes(name));
-      given[found?.[0] ?? name] = attached ?? '';
-      if (found && takesValue(found[1]) && attached === undefined) awaiting = found;
-    } else if (next) path = next;
-    else {
-      args.push(word);
-      // What follows the name of a command that is to be run is that command's.
-      if (tree.commandAt(path)?.argument?.isCommandLine) takesOptions = false;
-    }
-  }
-  return { path, command: tree.commandAt(path), args, given, awaiting: awaiting?.[1], takesOptions };
-}
-
-const optionsOf = (command: Command | undefined): [string, Option<unknown>][] => [
-  ...Object.entries(command?.options ?? {}),
-  ...Object.entries(GLOBAL_OPTIONS),
-];
-const namesOf = ({ flags }: Option<unknown>): readonly string[] => flags.match(/(?<=^|\s)--?[\w-]+/g) ?? [];
-const takesValue = ({ flags }: Option<unknown>) => flags.includes('<');
+/** @param treeFor finds the commands that the line can name. */
+export const completeCommand = (treeFor: TreeFor) =>
+  command({
+    path: ['__complete'],
+    isHidden: true,
+    summary: 'say what may come next',
+    examples: [],
+    argument: { name: 'WORD', meaning: 'the words of the line up to the cursor', required: false, many: true },
+    options: {},
+    async run({ args, shell, output }) {
+      const words = args.slice(0, -1);
+      const current = args.at(-1) ?? '';
+      const tree = await treeFor(words);
+      const line = lineOf(words, tree);
+      const offer = await offerFor(current, line, tree, async (what, beginning) => {
+        const { found } = await import('./complete-ids.js');
+        return found(what, beginning, line, tree, shell);
+      });
+      const isWords = offer !== 'files';
+      output.text(isWords ? 'words' : 'files');
+      for (const { word, meaning } of isWords ? offer : []) {
+        // A tab or a newline in a meaning would be a word of its own; visible shows it.
+        if (word.startsWith(current)) output.text(meaning === '' ? word : `${word}\t${visible(meaning)}`);
+      }
+      return EXIT.done;
+    },
+  });
 
 type Find = (what: Completes, beginning: string) => Promise<readonly Candidate[]>;
 

@@ -1,6 +1,7 @@
 /** Help: examples first, then options, then where to read on. */
 import { readVersion } from '../../config/version.js';
-import type { Argument, Command, Option, Options } from '../command.js';
+import type { Argument, Command } from '../command.js';
+import type { Option, Options } from '../option.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
 import { columnsOf, wrapped } from './prose.js';
 import { TOPICS } from './topics.js';

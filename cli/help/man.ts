@@ -5,33 +5,36 @@ import { join } from 'node:path';
 import { command } from '../command.js';
 import { EXIT, quoted, usage } from '../../console/failure.js';
 import type { Shell } from '../shell.js';
+import type { TreeFor } from './tree.js';
 
 // The compiled file stands two folders below.
 const FOLDER = join(import.meta.dirname, '../../../man');
 
-export const manCommand = command({
-  path: ['man'],
-  summary: 'show a page of the manual',
-  examples: [
-    ['man', 'what llmp is, its commands, the options of every command'],
-    ['man token', 'llmp-token(1)'],
-    ['man env', 'llmp.env(5), the settings of the daemon'],
-    ['man 7', 'llmp(7), concepts, states and decisions'],
-  ],
-  argument: {
-    name: 'PAGE',
-    meaning: 'the words of a command, or env, or 7; llmp(1) unless given',
-    required: false,
-    many: true,
-    completes: 'page',
-  },
-  options: {},
-  async run({ args, shell }) {
-    const name = await pageFor(args);
-    await shown(join(FOLDER, name), shell);
-    return EXIT.done;
-  },
-});
+/** @param treeFor for the aliases of commands, whose pages have their names. */
+export const manCommand = (treeFor: TreeFor) =>
+  command({
+    path: ['man'],
+    summary: 'show a page of the manual',
+    examples: [
+      ['man', 'what llmp is, its commands, the options of every command'],
+      ['man token', 'llmp-token(1)'],
+      ['man env', 'llmp.env(5), the settings of the daemon'],
+      ['man 7', 'llmp(7), concepts, states and decisions'],
+    ],
+    argument: {
+      name: 'PAGE',
+      meaning: 'the words of a command, or env, or 7; llmp(1) unless given',
+      required: false,
+      many: true,
+      completes: 'page',
+    },
+    options: {},
+    async run({ args, shell }) {
+      const name = await pageFor(args, treeFor);
+      await shown(join(FOLDER, name), shell);
+      return EXIT.done;
+    },
+  });
 
 /** Of `llmp-token.1` it is `token`. */
 export async function pageWords(): Promise<readonly { word: string; name: string }[]> {
@@ -40,15 +43,11 @@ export async function pageWords(): Promise<readonly { word: string; name: string
 }
 
 /** @returns the name of the file. */
-async function pageFor(words: readonly string[]): Promise<string> {
+async function pageFor(words: readonly string[], treeFor: TreeFor): Promise<string> {
   const [given] = words[0] === 'manage' ? words.slice(1) : words;
   if (given === undefined) return 'llmp.1';
-  const [pages, { commandsFor }, { Tree }] = await Promise.all([
-    pageWords(),
-    import('../commands.js'),
-    import('./tree.js'),
-  ]);
-  const [declared = given] = new Tree(await commandsFor([])).resolved([given]) ?? [];
+  const [pages, tree] = await Promise.all([pageWords(), treeFor([])]);
+  const [declared = given] = tree.resolved([given]) ?? [];
   const bare = declared.replace(/\((\d)\)$/, '.$1');
   const page = pages.find(({ word, name }) => [word, name, name.replace(/\.\d$/, '')].includes(bare));
   if (page) return page.name;

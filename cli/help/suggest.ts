@@ -23,12 +23,13 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
 /**
  * For a word that does not follow `path`: one that does, or a command elsewhere that ends like that.
  *
+ * @param trees the tree at hand, and how to get the one with every command.
  * @param others what else might have been meant.
  */
 export async function suggestedCommand(
   path: readonly string[],
   given: string,
-  tree: Tree,
+  { tree, wholeTree }: { tree: Tree; wholeTree: () => Promise<Tree> },
   others: readonly string[] = [],
 ): Promise<string> {
   const words = tree.wordsUnder(path).flatMap(({ word, alias }) => (alias === undefined ? [word] : [word, alias]));
@@ -38,7 +39,6 @@ export async function suggestedCommand(
   const otherwise = here.filter((word) => SYNONYMS[given]?.includes(word));
   if (otherwise.length > 0) return question(otherwise);
   if (path.length > 0) return '';
-  const { wholeTree } = await import('./tree.js');
   const below = (await wholeTree()).commands.filter(({ path: { length } }) => length > 1);
   const ends = new Set(nearest(given, [...new Set(below.map((it) => it.path.at(-1) ?? ''))]));
   return question(below.filter((it) => ends.has(it.path.at(-1) ?? '')).map((it) => it.path.join(' ')));

@@ -1,6 +1,5 @@
 /** The words of the command line, for whatever is made of them: help, man pages, completion, suggestions. */
 import type { Command } from '../command.js';
-import { commandsFor, GROUPS, pathsOf } from '../commands.js';
 
 /** One word that may come next. */
 export interface Word {
@@ -9,16 +8,36 @@ export interface Word {
   summary: string;
 }
 
+/** Commands that are loaded together. */
+export interface Group {
+  summary: string;
+  /** Holds only what programs ask for. */
+  isHidden?: boolean;
+  /** Loaded when its word is on the line, so that starting costs the same however many commands there are. */
+  load: () => Promise<readonly Command[]>;
+}
+
 type Path = readonly string[];
+
+/** Every path a command goes by: what is under `manage` works without that word as well. */
+export function pathsOf({ path }: Command): readonly Path[] {
+  return path[0] === 'manage' ? [path, path.slice(1)] : [path];
+}
+
+/** @returns the tree with the commands that these words can possibly name. */
+export type TreeFor = (words: Path) => Promise<Tree>;
 
 export class Tree {
   readonly #commands: readonly Command[];
   readonly #words: readonly (Word & { path: Path })[];
 
-  /** @param commands those of the groups that are asked about. */
-  constructor(commands: readonly Command[]) {
+  /**
+   * @param commands those of the groups that are asked about.
+   * @param allGroups by the words that lead to them.
+   */
+  constructor(commands: readonly Command[], allGroups: Readonly<Record<string, Group>>) {
     this.#commands = commands.filter(({ isHidden }) => !isHidden);
-    const groups = Object.entries(GROUPS)
+    const groups = Object.entries(allGroups)
       .filter(([, { isHidden }]) => !isHidden)
       .map(([words, { summary }]) => ({ path: words.split(' '), summary }));
     const all = [
@@ -62,11 +81,6 @@ export class Tree {
   get commands(): readonly { path: Path; command: Command }[] {
     return this.#commands.map((command) => ({ path: pathsOf(command).at(-1) ?? [], command }));
   }
-}
-
-/** With every command there is: it loads them all. */
-export async function wholeTree(): Promise<Tree> {
-  return new Tree(await commandsFor(Object.keys(GROUPS)));
 }
 
 const startsWith = (path: Path, beginning: Path) => beginning.every((word, at) => path[at] === word);

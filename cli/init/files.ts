@@ -46,6 +46,13 @@ export function refuseSharedFolder(dir: string): void {
   if (found.mode & 0o022) throw foreign(dir, `others can write it (chmod 700 ${dir} if it is yours)`);
 }
 
+/** What becomes of a file, in words for the plan; secrets are masked. */
+export interface Planned {
+  action: 'create' | 'change' | 'keep' | 'restrict';
+  path: string;
+  what: string;
+}
+
 /** Null: the file stays, and its mode is set. */
 export interface Write {
   path: string;

@@ -9,7 +9,7 @@ import { describeSettings, settingNamed, SettingsError } from '../../config/sett
 import { readEnvFile } from '../../config/sources.js';
 import { LOGS_FOLDER, STATE_FOLDER } from '../../config/systemd/unit.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
-import { type Existing, existingAt, foreign, refuseSharedFolder, type Write } from './files.js';
+import { type Existing, existingAt, foreign, type Planned, refuseSharedFolder, type Write } from './files.js';
 import { planUnit } from './unit.js';
 
 export interface Wanted {
@@ -22,13 +22,6 @@ export interface Wanted {
   systemd: boolean;
   /** Absolute paths of node and of llmp's script. */
   command: readonly [node: string, script: string];
-}
-
-/** A line of the plan, secrets masked. */
-export interface Planned {
-  action: 'create' | 'change' | 'keep' | 'restrict';
-  path: string;
-  what: string;
 }
 
 export interface Plan {

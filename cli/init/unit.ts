@@ -4,8 +4,7 @@ import { databaseAddress } from '../../config/database-url.js';
 import { listenAddress } from '../../config/kinds.js';
 import { authorOf, LOGS_FOLDER, STATE_FOLDER, unitText } from '../../config/systemd/unit.js';
 import { usage } from '../../console/failure.js';
-import { existingAt, foreign, type Write } from './files.js';
-import type { Planned } from './plan.js';
+import { existingAt, foreign, type Planned, type Write } from './files.js';
 
 interface UnitWanted {
   dir: string;

@@ -1,11 +1,13 @@
 /** The manual: a page for each first word of the command line, and llmp(1) for what they have in common. */
 import { chapter, entries, heading, literal, paragraphs, roff } from '../../config/roff.js';
-import type { Command, Options } from '../command.js';
+import type { Command } from '../command.js';
+import { wholeTree } from '../commands.js';
+import type { Options } from '../option.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
 import { sectionsOf, synopsisOf } from '../help/help.js';
 import type { Block } from '../help/prose.js';
 import { TOPICS } from '../help/topics.js';
-import { type Tree, wholeTree } from '../help/tree.js';
+import type { Tree } from '../help/tree.js';
 import { DESCRIPTIONS, OVERVIEW } from './descriptions.js';
 
 /** Those that run as services; the others are commands of a user. */

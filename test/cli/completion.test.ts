@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { GLOBAL_OPTIONS } from '../../cli/globals.js';
-import { wholeTree } from '../../cli/help/tree.js';
+import { wholeTree } from '../../cli/commands.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
 

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { EXIT } from '../../console/failure.js';
 import { manualPages } from '../../cli/manual/pages.js';
 import { plainPage } from '../../cli/manual/plain.js';
-import { wholeTree } from '../../cli/help/tree.js';
+import { wholeTree } from '../../cli/commands.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { llmp } from './captured.js';
 

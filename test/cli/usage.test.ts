@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { EXIT } from '../../console/failure.js';
-import { wholeTree } from '../../cli/help/tree.js';
+import { wholeTree } from '../../cli/commands.js';
 import { llmp } from './captured.js';
 import { canary } from '../support/canaries.js';
 

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { WireEvent, WireProject } from '../../daemon/api/contract.js';
 import * as schemas from '../../daemon/api/schemas.js';
-import { type FilteredScreen, type Known, parseFilter, suggest } from '../../tui/state/filter.js';
+import { parseFilter, suggest } from '../../tui/state/filter.js';
+import type { FilteredScreen, Known } from '../../tui/state/filter-reading.js';
 
 const WEB = '11111111-1111-4111-8111-111111111111';
 const MY_API = '2222aaaa-2222-4222-8222-222222222222';

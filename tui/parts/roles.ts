@@ -1,9 +1,7 @@
 /** What the colours of the screen mean: the only place that knows them. Nothing is said by colour alone. */
-import { asciiOf } from './ascii.js';
-import type { Strip } from './strip.js';
 
 /** How each looks: with colours, and without. Numbers are those of SGR. */
-const ROLES = {
+export const ROLES = {
   plain: ['', ''],
   strong: ['1', '1'],
   /** Beside the point: frames, units, what is not known. */
@@ -35,16 +33,3 @@ const ROLES = {
 export type Role = keyof typeof ROLES;
 
 export const isRole = (name: string): name is Role => Object.hasOwn(ROLES, name);
-
-/** As the terminal is to have it. In ASCII everything has the same width as before. */
-export function painted(line: Strip, { ascii, hasColor }: { ascii: boolean; hasColor: boolean }): string {
-  let out = '';
-  let now = '';
-  for (const { text, role } of line) {
-    const style = ROLES[role][hasColor ? 0 : 1];
-    if (style !== now) out += (now === '' ? '' : '\x1b[0m') + (style === '' ? '' : `\x1b[${style}m`);
-    now = style;
-    out += ascii ? asciiOf(text) : text;
-  }
-  return now === '' ? out : `${out}\x1b[0m`;
-}

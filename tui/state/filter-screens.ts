@@ -1,6 +1,6 @@
 /** What the filter line may hold on each screen, and what becomes of it there. */
 import type { EventQuery, WireEvent, WireProject } from '../../daemon/api/contract.js';
-import type { Completion, FilteredScreen, FilterProblem, Known, Reading } from './filter.js';
+import type { Completion, FilteredScreen, FilterProblem, Known, Reading } from './filter-reading.js';
 import { type Part, quotedValue, type Term } from './filter-terms.js';
 import * as values from './filter-values.js';
 import type { Resolve } from './filter-values.js';

@@ -1,6 +1,6 @@
 /** What values of the filter's keys stand for, one by one: what the API takes, or why not. */
 import type { WireAuditRecord, WireEvent, WireTokenState } from '../../daemon/api/contract.js';
-import type { Completion, Known } from './filter.js';
+import type { Completion, Known } from './filter-reading.js';
 import type { Part } from './filter-terms.js';
 
 /** @returns what the API takes; `open` for the beginning of something that is still being typed; otherwise what is wrong. */

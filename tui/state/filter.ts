@@ -7,51 +7,9 @@
  * Tokens and audit records are filtered by the API, never the page at hand: what it cannot express is a problem that is
  * told. Projects, which are in memory as a whole, and events, which all pass by, are filtered here as well.
  */
-import type {
-  AuditQuery,
-  EventQuery,
-  ProjectQuery,
-  TokenQuery,
-  WireEvent,
-  WireProject,
-} from '../../daemon/api/contract.js';
+import type { Completion, Filter, FilteredScreen, Known, Reading } from './filter-reading.js';
 import { auditReading, eventReading, keysOf, projectReading, tokenReading } from './filter-screens.js';
 import { quotedValue, termsOf, type Term } from './filter-terms.js';
-
-export interface Filtered {
-  tokens: { query: TokenQuery; item: unknown };
-  projects: { query: ProjectQuery; item: WireProject };
-  audit: { query: AuditQuery; item: unknown };
-  events: { query: EventQuery; item: WireEvent };
-}
-
-export type FilteredScreen = keyof Filtered;
-
-/** What names stand for. */
-export interface Known {
-  projects: readonly Pick<WireProject, 'id' | 'name'>[];
-  /** Tokens at hand, of which the beginning of an id will do. */
-  tokenIds?: readonly string[];
-}
-
-/** What is wrong, and which characters of the line it is about. */
-export interface FilterProblem {
-  at: number;
-  length: number;
-  message: string;
-}
-
-export interface Filter<S extends FilteredScreen> {
-  /** For the API. It is the same for the same line: what is counted from now on is counted by the daemon. */
-  query: Filtered[S]['query'];
-  /** Whether an item of a stream or of a whole list fits; always true where the API filters. */
-  matches: (item: Filtered[S]['item']) => boolean;
-  /** False while the line has a problem, or ends in the middle of something: `state:`. Then it is not to be applied. */
-  isComplete: boolean;
-  problems: readonly FilterProblem[];
-  /** To be highlighted in what is shown, in lower case. */
-  words: readonly string[];
-}
 
 const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: Known) => Reading<S> } = {
   tokens: tokenReading,
@@ -59,12 +17,6 @@ const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: Known) 
   audit: auditReading,
   events: eventReading,
 };
-
-/** What became of the terms of a line. */
-export interface Reading<S extends FilteredScreen> extends Pick<Filter<S>, 'query' | 'matches' | 'problems'> {
-  /** It ends in the middle of something. */
-  isOpen: boolean;
-}
 
 // Whatever follows: the beginning of one is nobody's business either.
 const SECRET = /sk-wt-/i;
@@ -88,13 +40,6 @@ export function parseFilter<S extends FilteredScreen>(text: string, screen: S, k
 function refused<S extends FilteredScreen>({ at, length }: Term): Filter<S> {
   const message = 'this is a secret and was not sent; `llmp token whois` finds its token';
   return { query: {}, matches: () => false, problems: [{ at, length, message }], isComplete: false, words: [] };
-}
-
-export interface Completion {
-  /** What stands in place of the characters from `from` to `to`. */
-  insert: string;
-  /** What it is, for people. */
-  what: string;
 }
 
 export interface Suggestion {

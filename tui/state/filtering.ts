@@ -2,7 +2,8 @@
 import type { TokenQuery, WireProject } from '../../daemon/api/contract.js';
 import type { Effect } from './exchange.js';
 import * as feeds from './feeds.js';
-import { type Filter, type FilteredScreen, parseFilter, suggest, type Suggestion } from './filter.js';
+import { parseFilter, suggest, type Suggestion } from './filter.js';
+import type { Filter, FilteredScreen } from './filter-reading.js';
 import { type Key, keysOf } from './filter-screens.js';
 import { type Line, lineOf } from './line.js';
 import { closed, filterOf } from './navigation.js';

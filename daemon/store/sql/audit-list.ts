@@ -9,15 +9,9 @@ import type { AuditRecord } from '../../core/audit.js';
 import type { AuditFilter, PageOf, PageRequest, Position } from '../../core/ports.js';
 import { AUDIT_COLUMNS, type AuditRow, recordOf } from './audit.js';
 import { isByWords, placesOf, STANDS_AT, wordConditions } from './audit-words.js';
-import { listUses, useById } from './audit-uses.js';
+import { listUses, type Placed, useById } from './audit-uses.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
-
-/** A record, and where a page that ends with it is continued. */
-export interface Placed {
-  record: AuditRecord;
-  position: Position;
-}
 
 export async function listAuditRecords(
   on: Reader,

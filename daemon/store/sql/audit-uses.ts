@@ -3,7 +3,6 @@ import { type AuditRecord } from '../../core/audit.js';
 import type { Outcome } from '../../core/events.js';
 import type { AuditFilter, Position } from '../../core/ports.js';
 import { auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
-import type { Placed } from './audit-list.js';
 import type { Bind, Reader } from './database.js';
 
 interface UseRow {
@@ -20,6 +19,12 @@ interface UseRow {
   completion_tokens: number;
   with_tokens: number;
   obfuscated: string | null;
+}
+
+/** A record, and where a page that ends with it is continued. */
+export interface Placed {
+  record: AuditRecord;
+  position: Position;
 }
 
 const COLUMNS = 'u.*, (SELECT t.obfuscated FROM tokens t WHERE t.id = u.token_id) AS obfuscated';

@@ -1,0 +1,17 @@
+/** A strip as the bytes that a terminal shows. */
+import { asciiOf } from './ascii.js';
+import { ROLES } from './roles.js';
+import type { Strip } from './strip.js';
+
+/** As the terminal is to have it. In ASCII everything has the same width as before. */
+export function painted(line: Strip, { ascii, hasColor }: { ascii: boolean; hasColor: boolean }): string {
+  let out = '';
+  let now = '';
+  for (const { text, role } of line) {
+    const style = ROLES[role][hasColor ? 0 : 1];
+    if (style !== now) out += (now === '' ? '' : '\x1b[0m') + (style === '' ? '' : `\x1b[${style}m`);
+    now = style;
+    out += ascii ? asciiOf(text) : text;
+  }
+  return now === '' ? out : `${out}\x1b[0m`;
+}
