@@ -9,7 +9,7 @@ describe('the findings of the field test', () => {
   it('are each named by a test', () => {
     const named = new Set<string>();
     for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
-      if (!/\.(?:test|suite|long)\.tsx?$/.test(file)) continue;
+      if (!/\.(?:test|system|measured|suite|long)\.tsx?$/.test(file)) continue;
       for (const [, id = ''] of readFileSync(join(FOLDER, file), 'utf8').matchAll(/finding ([A-H]\d+)\b/g))
         named.add(id);
     }

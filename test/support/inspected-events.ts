@@ -37,6 +37,6 @@ export function problemOf(text: string): string | null {
   }
 }
 
-/** What did not fit, so far. */
-export const misfitsFound = (): readonly string[] => misfits;
+/** What did not fit, since this was last asked. */
+export const takeMisfits = (): readonly string[] => misfits.splice(0);
 export const eventsChecked = (): number => checked;

@@ -64,8 +64,12 @@ export function permit(sink: RegExp, secrets: readonly Found['kind'][], because:
   permitted.push({ sink, secrets, because });
 }
 
-/** What was found so far. */
-export const found = (): readonly Leak[] => leaks;
+/** What was found since this was last asked. */
+export function takeFound(): readonly Leak[] {
+  const taken = leaks;
+  leaks = [];
+  return taken;
+}
 
 /** What is found while `action` runs is its caller's business and not held against the run. */
 export async function leaksOf(action: () => unknown): Promise<Leak[]> {
@@ -207,13 +211,14 @@ const inspected = new Map<string, string>();
 /** A file can change twice within one step of the file system's clock. */
 const CLOCK_STEP_MS = 50;
 
-/** Has everything inspected that is in the folder when the run ends. */
+/** Has everything inspected that is in the folder when the run, or the file of tests, ends. */
 export function watchFolder(path: string): void {
   folders.add(path);
 }
 
 export function inspectFolders(): void {
   for (const folder of folders) inspectFiles(folder);
+  folders.clear();
 }
 
 /** Looks at the bytes of every file in a folder. */

@@ -1,6 +1,9 @@
-/** Loaded before all tests: the scan for leaks sees the whole suite, and fails it when it found one. */
-import { misfitsFound } from './inspected-events.js';
-import { found, inspectFolders, inspectOwnOutput, inspectProcesses, testBegins } from './leaks.js';
+/**
+ * Loaded before all tests, in each process that runs some: the scan for leaks sees the whole suite. What it found fails the run; where mocha
+ * runs files in several processes, it fails the file in which it was found.
+ */
+import { takeMisfits } from './inspected-events.js';
+import { inspectFolders, inspectOwnOutput, inspectProcesses, takeFound, testBegins } from './leaks.js';
 
 inspectProcesses();
 inspectOwnOutput();
@@ -12,8 +15,9 @@ export const mochaHooks: Mocha.RootHookObject = {
   afterAll() {
     testBegins('after the last test');
     inspectFolders();
-    const leaks = found().map(({ sink, secret, test }) => `${sink}: ${secret}, in "${test}"`);
-    if (misfitsFound().length > 0) throw new Error(`events are not as described:\n${misfitsFound().join('\n')}`);
+    const misfits = takeMisfits();
+    const leaks = takeFound().map(({ sink, secret, test }) => `${sink}: ${secret}, in "${test}"`);
+    if (misfits.length > 0) throw new Error(`events are not as described:\n${misfits.join('\n')}`);
     if (leaks.length > 0) throw new Error(`secrets leaked:\n${leaks.join('\n')}`);
   },
 };

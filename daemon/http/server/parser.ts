@@ -1,6 +1,6 @@
 /**
  * Node's HTTP parser of a connection, as far as it lets itself be watched and stopped. None of this is documented, and all of it has been so
- * since Node 12: `test/faults/a-pipelining.test.ts` and `test/faults/a-memory.test.ts` fail on a release where it is otherwise.
+ * since Node 12: `test/faults/a-pipelining.test.ts` and `test/faults/a-memory.measured.ts` fail on a release where it is otherwise.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

@@ -17,8 +17,8 @@ export interface Coverage {
 /** Asks mocha for the titles of all tests, long ones included, without running them. */
 async function titles(): Promise<string[]> {
   const mocha = join(ROOT, 'node_modules/mocha/bin/mocha.js');
-  const files = ['dist/test/**/*.test.js', 'dist/test/**/*.long.js'];
-  const { stdout } = await promisify(execFile)(process.execPath, [mocha, '--dry-run', '--reporter', 'json', ...files], {
+  const files = 'dist/test/**/*.{test,system,measured,long}.js';
+  const { stdout } = await promisify(execFile)(process.execPath, [mocha, '--dry-run', '--reporter', 'json', files], {
     cwd: ROOT,
     maxBuffer: 64 * 1024 * 1024,
   });

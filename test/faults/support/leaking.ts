@@ -1,4 +1,4 @@
-/** A suite that leaks as only a process of its own can be let to; i-scan.test.ts runs it. */
+/** A suite that leaks as only a process of its own can be let to; i-scan.system.ts runs it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

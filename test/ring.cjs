@@ -1,0 +1,27 @@
+/** How the rings of tests that run in several processes are put together (quick.mocharc.cjs, system.mocharc.cjs). */
+const { readdirSync } = require('node:fs');
+const { availableParallelism } = require('node:os');
+const { join } = require('node:path');
+
+const FOLDER = join(__dirname, '../dist/test');
+/** Rings of their own. */
+const APART = /^(?:deployments|sdks|clients)\//;
+
+/**
+ * @param ending of the files, such as `.test.js`.
+ * @param longest the files, or folders, that take longest. They come first: none of them is to be left alone at the end.
+ * @param jobs how many processes, at the least two: a test that waits leaves the processor to another.
+ * @returns a configuration of mocha.
+ */
+exports.ring = (ending, longest, jobs = availableParallelism()) => {
+  const rank = (file) => (longest.findIndex((it) => file.startsWith(it)) + longest.length + 1) % (longest.length + 1);
+  return {
+    ...require('../.mocharc.json'),
+    parallel: true,
+    jobs: Math.max(2, jobs),
+    spec: readdirSync(FOLDER, { recursive: true })
+      .filter((file) => file.endsWith(ending) && !APART.test(file))
+      .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+      .map((file) => `dist/test/${file}`),
+  };
+};
