@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { expect } from 'chai';
 import ts from 'typescript';
+import { circlesIn } from './circles.js';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 
@@ -173,6 +174,31 @@ describe('the shape of the code', () => {
       expect(unused).to.deep.equal([]);
     });
   }
+
+  // Types count, and so does what is imported only when it is needed: a file that is understood by way of another, and the other
+  // by way of it, are one file in two places. What would close a circle is handed in, as the table of commands is to the commands.
+  it('no file imports itself, in one step or by way of others, types included', () => {
+    const files = ['config', 'migrations', 'daemon', 'console', 'cli', 'tui'].flatMap(sources);
+    // The target of an import is named as it is when compiled.
+    const compiled = (file: string) => file.replace(/\.tsx?$/, '.js');
+    const imports = files.map((file) => {
+      const targets = importsOf(file).flatMap(({ target }) => target ?? []);
+      return [compiled(file), targets] as const;
+    });
+    expect(circlesIn(new Map(imports))).to.deep.equal([]);
+  });
+
+  it('finds a circle of types, of imports when needed, and of one file, by its shortest way', () => {
+    const imports = new Map([
+      ['a', ['b', 'd']],
+      ['b', ['c']],
+      ['c', ['a', 'e']],
+      ['d', ['a']],
+      ['e', ['e']],
+      ['f', ['a', 'e']],
+    ]);
+    expect(circlesIn(imports)).to.deep.equal(['a -> d -> a', 'b -> c -> a -> b', 'e -> e']);
+  });
 
   it('only the composition knows both the stores and HTTP', () => {
     const together = sources('daemon').filter((file) => {
