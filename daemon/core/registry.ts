@@ -6,6 +6,7 @@ import type {
   Change,
   ChangeTransaction,
   Clock,
+  NewToken,
   PageOf,
   PageRequest,
   ProjectChanges,
@@ -26,6 +27,7 @@ import {
   stateOf,
   type Token,
   type TokenState,
+  UNUSED,
 } from './token.js';
 import { Trail } from './trail.js';
 
@@ -145,17 +147,14 @@ export class Registry {
 
   async #issueToken(draft: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
     const now = this.clock.now();
-    const token: Token = {
+    const issued: Omit<NewToken, 'digest'> = {
       id: randomUUID(),
       projectId: draft.projectId,
       name: draft.name,
       isActive: true,
       expiresAtMs: now + draft.lifetimeMs,
       maxRequests: draft.maxRequests,
-      requestCount: 0,
-      cacheHitCount: 0,
       createdAtMs: now,
-      lastUsedAtMs: null,
       obfuscated: obfuscate(secret),
     };
     const attempt = {
@@ -174,15 +173,15 @@ export class Registry {
       if (!project.isActive) {
         throw new Refusal('token_for_inactive_project', 'cannot generate tokens for inactive project');
       }
-      await tx.insertToken({ ...token, digest });
+      await tx.insertToken({ ...issued, digest });
       return {
         value: undefined,
-        change: change('token.created', project.id, token.id),
-        audit: { ...attempt, tokenId: token.id, obfuscated: token.obfuscated },
+        change: change('token.created', project.id, issued.id),
+        audit: { ...attempt, tokenId: issued.id, obfuscated: issued.obfuscated },
       };
     });
     await this.admission.prepare(digest);
-    return { token: { ...token, state: 'active' }, secret };
+    return { token: { ...issued, ...UNUSED, state: 'active' }, secret };
   }
 
   revokeToken(id: string, caller: Caller): Promise<ShownToken> {

@@ -28,6 +28,9 @@ export interface Token {
   obfuscated: string;
 }
 
+/** What is counted of a token that nobody has used yet. */
+export const UNUSED = { requestCount: 0, cacheHitCount: 0, lastUsedAtMs: null } satisfies Partial<Token>;
+
 export type TokenState = 'active' | 'expired' | 'revoked' | 'rate_limited' | 'project_inactive';
 
 /** Where several states hold, the first of this order is the one shown. `now >= expiresAtMs` is expired. */

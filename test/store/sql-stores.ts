@@ -16,13 +16,15 @@ import {
   type TokenSort,
   type UsageRow,
 } from '../../daemon/core/ports.js';
-import type { TokenState } from '../../daemon/core/token.js';
+import { type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
 import type { Database } from '../../daemon/store/sql/database.js';
 import { SqlNeighbourhood } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
+import { Table } from '../../daemon/store/sql/table.js';
+import * as declared from '../../daemon/store/sql/tables.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
 import { Migrator } from '../../migrations/migrator.js';
@@ -76,10 +78,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     isActive: true,
     expiresAtMs: NOW + HOUR,
     maxRequests: 0,
-    requestCount: 0,
-    cacheHitCount: 0,
     createdAtMs: NOW,
-    lastUsedAtMs: null,
     obfuscated: 'sk-wt-abcd…wxyz',
     digest: randomBytes(32).toString('hex'),
     ...more,
@@ -102,6 +101,28 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       (error: unknown) => error,
     );
 
+  describe('the tables', () => {
+    const tables = Object.values(declared).filter((it) => it instanceof Table);
+    // Of one row or of words alone, or not ours to write.
+    const OTHERS = /^(?:change_seq|audit_words.*|schema_migrations)$/;
+
+    it('are all declared', async () => {
+      const names = await database.sequelize.getQueryInterface().showAllTables();
+      expect(tables.map(({ name }) => name)).to.have.members(names.filter((name) => !OTHERS.test(name)));
+    });
+
+    for (const table of tables) {
+      const columns: readonly { name: string }[] = Object.values(table.columns);
+      it(`${table.name} has the columns that it is declared with, and a default for those that no INSERT names`, async () => {
+        const schema = await database.sequelize.getQueryInterface().describeTable(table.name);
+        expect(columns.map(({ name }) => name)).to.have.members(Object.keys(schema));
+        for (const column of columns.filter((it) => 'isFilledIn' in it)) {
+          expect(Number(schema[column.name]!.defaultValue), column.name).to.equal(0);
+        }
+      });
+    }
+  });
+
   describe('projects and tokens', () => {
     it('are read as they were written, the upstream key sealed in between', async () => {
       const project = await aProject();
@@ -109,7 +130,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const { upstreamKey, ...shown } = project;
       expect(await records.project(project.id)).to.deep.equal(shown);
       const { digest, ...shownToken } = token;
-      expect((await records.token(token.id))?.token).to.deep.equal(shownToken);
+      expect((await records.token(token.id))?.token).to.deep.equal({ ...shownToken, ...UNUSED });
       expect((await records.tokenByDigest(digest))?.token.id).to.equal(token.id);
       const known = await new SqlTokenLookup(database, box).byDigest(digest);
       expect(known).to.deep.include({ reserved: 0, projectIsActive: true, upstreamKey });

@@ -1,6 +1,6 @@
 /** What the registry asks of the database: projects, tokens and records of changes. */
 import type { AuditRecord } from '../audit.js';
-import type { Project, Token, TokenState } from '../token.js';
+import type { Project, Token, TokenState, UNUSED } from '../token.js';
 
 export type ChangeKind =
   | 'project.created'
@@ -35,7 +35,8 @@ export interface NewProject extends Project {
   upstreamKey: string;
 }
 
-export interface NewToken extends Token {
+/** A token to be kept. It has not been used yet. */
+export interface NewToken extends Omit<Token, keyof typeof UNUSED> {
   digest: string;
 }
 

@@ -17,17 +17,6 @@ export interface UsageCounts {
   cut: number;
 }
 
-/** The names of these counts, here and in the columns of the database. */
-export const USAGE_COUNTS = {
-  requests: 'requests',
-  hits: 'hits',
-  promptTokens: 'prompt_tokens',
-  completionTokens: 'completion_tokens',
-  upstreamRefused: 'upstream_refused',
-  upstreamErrors: 'upstream_errors',
-  cut: 'cut',
-} as const satisfies Record<keyof UsageCounts, string>;
-
 /** An hour of one token with one result and one model. '' where there is none, or none is known. */
 export interface UsageRow extends UsageCounts {
   /** Made of all that tells it from other rows; begins with the hour, so that the order of ids is one of time. */

@@ -2,13 +2,7 @@
 import { hostname } from 'node:os';
 import type { Anchor, AnchorStore } from '../audit-file/chain.js';
 import type { Database, Reader } from './database.js';
-
-interface AnchorRow {
-  line: number;
-  head: string;
-  seq: number | null;
-  anchored_at: number;
-}
+import { ANCHOR, type AnchorColumns, ANCHORS } from './tables.js';
 
 /** What a chain is called in the database. One that machines share has files of each of them, at the same paths. */
 const nameOf = (chain: string, { dialect }: Reader): string =>
@@ -16,11 +10,11 @@ const nameOf = (chain: string, { dialect }: Reader): string =>
 
 /** @param chain the absolute path of the file it ends with, on this machine. */
 export async function anchorsOf(on: Reader, chain: string): Promise<Anchor[]> {
-  const rows = await on.select<AnchorRow>(
-    'SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain ORDER BY line',
+  const rows = await on.select<AnchorColumns>(
+    `SELECT ${ANCHOR.list} FROM audit_anchors WHERE chain = $chain ORDER BY line`,
     { chain: nameOf(chain, on) },
   );
-  return rows.map(anchorOf);
+  return rows.map(ANCHOR.of);
 }
 
 export class SqlAnchors implements AnchorStore {
@@ -31,27 +25,24 @@ export class SqlAnchors implements AnchorStore {
   }
 
   async newest(chain: string, back: number): Promise<Anchor | null> {
-    const [row] = await this.database.select<AnchorRow>(
-      `SELECT line, head, seq, anchored_at FROM audit_anchors WHERE chain = $chain
+    const [row] = await this.database.select<AnchorColumns>(
+      `SELECT ${ANCHOR.list} FROM audit_anchors WHERE chain = $chain
        ORDER BY line DESC LIMIT 1 OFFSET ${Math.trunc(back)}`,
       { chain: nameOf(chain, this.database) },
     );
-    return row ? anchorOf(row) : null;
+    return row ? ANCHOR.of(row) : null;
   }
 
   /** An anchor is never moved: of a line that is anchored already nothing else is said. */
-  async keep(chain: string, { line, head, seq, atMs }: Anchor): Promise<void> {
+  async keep(chain: string, anchor: Anchor): Promise<void> {
     const name = nameOf(chain, this.database);
     await this.database.transact(async (tx) => {
       const known = await tx.select('SELECT line FROM audit_anchors WHERE chain = $chain AND line = $line', {
         chain: name,
-        line,
+        line: anchor.line,
       });
       if (known.length > 0) return;
-      await tx.execute(
-        'INSERT INTO audit_anchors (chain, line, head, seq, anchored_at) VALUES ($chain, $line, $head, $seq, $atMs)',
-        { chain: name, line, head, seq, atMs },
-      );
+      await ANCHORS.insert(tx, { chain: name, ...anchor });
     });
   }
 
@@ -64,10 +55,3 @@ export class SqlAnchors implements AnchorStore {
     );
   }
 }
-
-const anchorOf = (row: AnchorRow): Anchor => ({
-  line: row.line,
-  head: row.head,
-  seq: row.seq,
-  atMs: row.anchored_at,
-});

@@ -7,11 +7,11 @@
  */
 import type { AuditRecord } from '../../core/audit.js';
 import type { AuditFilter, PageOf, PageRequest, Position } from '../../core/ports.js';
-import { AUDIT_COLUMNS, type AuditRow, recordOf } from './audit.js';
 import { isByWords, placesOf, STANDS_AT, wordConditions } from './audit-words.js';
 import { listUses, type Placed, useById } from './audit-uses.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
+import { RECORD, type RecordColumns } from './tables.js';
 
 export async function listAuditRecords(
   on: Reader,
@@ -30,8 +30,8 @@ export async function listAuditRecords(
 }
 
 export async function auditRecordById(on: Reader, id: string): Promise<AuditRecord | null> {
-  const [row] = await on.select<AuditRow>(`SELECT ${AUDIT_COLUMNS} FROM audit a WHERE a.id = $id`, { id });
-  return row ? recordOf(row) : useById(on, id);
+  const [row] = await on.select<RecordColumns>(`SELECT ${RECORD.list} FROM audit a WHERE a.id = $id`, { id });
+  return row ? RECORD.of(row) : useById(on, id);
 }
 
 function newestFirst({ position: a }: Placed, { position: b }: Placed): number {
@@ -45,7 +45,7 @@ async function listChanges(on: Reader, filter: AuditFilter, most: number, after:
   const isSearched = on.dialect.name === 'sqlite' && isByWords(filter);
   const rows = await (isSearched ? found(on, filter, most, behind) : inOrder(on, filter, most, behind));
   return rows.map((row) => ({
-    record: recordOf(row),
+    record: RECORD.of(row),
     position: { value: row.recorded_at, id: `c${String(row.seq).padStart(DIGITS, '0')}` },
   }));
 }
@@ -57,16 +57,16 @@ function bindOf({ value, id }: Position): { atMs: number; seq: number } {
   return isChange ? { atMs: Number(value), seq: Number(id.slice(1)) } : { atMs: Number(value) + 1, seq: 0 };
 }
 
-function found(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<AuditRow[]> {
+function found(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<RecordColumns[]> {
   const { sql, bind } = placesOf(filter, behind !== null);
-  return on.select<AuditRow>(
-    `SELECT ${AUDIT_COLUMNS} FROM (${sql} LIMIT ${most}) p CROSS JOIN audit a ON ${STANDS_AT}
+  return on.select<RecordColumns>(
+    `SELECT ${RECORD.list} FROM (${sql} LIMIT ${most}) p CROSS JOIN audit a ON ${STANDS_AT}
      ORDER BY a.recorded_at DESC, a.seq DESC`,
     { ...bind, ...behind },
   );
 }
 
-function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<AuditRow[]> {
+function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | null): Promise<RecordColumns[]> {
   const { projectId, tokenId, sinceMs, untilMs, action, actor, outcome, text } = filter;
   const where = new Conditions();
   if (tokenId !== undefined) where.and('a.token_id = $tokenId', { tokenId });
@@ -79,8 +79,8 @@ function inOrder(on: Reader, filter: AuditFilter, most: number, behind: Bind | n
   for (const [condition, bind] of wordConditions(text ?? '')) where.and(condition, bind);
   if (behind) where.and('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)', behind);
   const index = tokenId !== undefined ? 'audit_token' : projectId !== undefined ? 'audit_project' : 'audit_place';
-  return on.select<AuditRow>(
-    `SELECT ${AUDIT_COLUMNS} FROM audit a ${on.dialect.by(index)} ${where.sql}
+  return on.select<RecordColumns>(
+    `SELECT ${RECORD.list} FROM audit a ${on.dialect.by(index)} ${where.sql}
      ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
     where.bind,
   );

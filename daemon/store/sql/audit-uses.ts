@@ -1,25 +1,11 @@
 /** What tokens were used for, as audit records: one for each hour, token, result and model, with a count. */
 import { type AuditRecord } from '../../core/audit.js';
-import type { Outcome } from '../../core/events.js';
 import type { AuditFilter, Position } from '../../core/ports.js';
 import { auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
 import type { Bind, Reader } from './database.js';
+import { USAGE_HOUR, type UsageHourColumns } from './tables.js';
 
-interface UseRow {
-  id: string;
-  hour_ms: number;
-  token_id: string;
-  project_id: string;
-  outcome: Outcome;
-  code: string;
-  model: string;
-  requests: number;
-  hits: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  with_tokens: number;
-  obfuscated: string | null;
-}
+type UseRow = UsageHourColumns & { obfuscated: string | null };
 
 /** A record, and where a page that ends with it is continued. */
 export interface Placed {
@@ -27,7 +13,7 @@ export interface Placed {
   position: Position;
 }
 
-const COLUMNS = 'u.*, (SELECT t.obfuscated FROM tokens t WHERE t.id = u.token_id) AS obfuscated';
+const COLUMNS = `${USAGE_HOUR.list}, (SELECT t.obfuscated FROM tokens t WHERE t.id = u.token_id) AS obfuscated`;
 
 export async function listUses(
   on: Reader,
@@ -78,28 +64,28 @@ function conditions(filter: AuditFilter, after: Position | null): { where: strin
 }
 
 function recordOf(row: UseRow): AuditRecord {
-  const { code, model, outcome } = row;
-  const isCounted = row.with_tokens > 0;
+  const { outcome, ...hour } = USAGE_HOUR.of(row);
+  const isCounted = hour.withTokens > 0;
   return {
-    id: row.id,
-    timeMs: row.hour_ms,
+    id: hour.id,
+    timeMs: hour.hourMs,
     action: 'token.use',
     actor: 'token',
     outcome: auditOutcomeOf(outcome),
-    projectId: row.project_id || null,
-    tokenId: row.token_id || null,
+    projectId: hour.projectId || null,
+    tokenId: hour.tokenId || null,
     obfuscated: row.obfuscated,
     requestId: null,
     clientIp: null,
     reason: null,
-    count: row.requests,
+    count: hour.requests,
     details: {
       outcome,
-      code: code || null,
-      model: model || null,
-      hits: row.hits,
-      prompt_tokens: isCounted ? row.prompt_tokens : null,
-      completion_tokens: isCounted ? row.completion_tokens : null,
+      code: hour.code || null,
+      model: hour.model || null,
+      hits: hour.hits,
+      prompt_tokens: isCounted ? hour.promptTokens : null,
+      completion_tokens: isCounted ? hour.completionTokens : null,
     },
   };
 }

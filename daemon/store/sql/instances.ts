@@ -2,6 +2,7 @@
 import type { Neighbourhood, Standing } from '../../core/ports.js';
 import { changesAfter, forgetChangesBefore } from './changes.js';
 import type { Connection, Database } from './database.js';
+import { type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
 
 // Three heartbeats and whatever a slow machine makes of them.
 const DEAD_AFTER_MS = 30_000;
@@ -15,7 +16,7 @@ export class SqlNeighbourhood implements Neighbourhood {
   async standing(instanceId: string, nowMs: number): Promise<Standing> {
     const since = `${this.database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
     // One statement, for it is asked twice a second: a row for each token, and one at least.
-    const rows = await this.database.ask<{ seq: number; token_id: string | null }>(
+    const rows = await this.database.ask<{ seq: number; token_id: LeaseColumns['token_id'] | null }>(
       `SELECT c.seq, l.token_id FROM change_seq c
        LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
        WHERE c.id = 1`,
@@ -36,7 +37,7 @@ export class SqlNeighbourhood implements Neighbourhood {
 
   async buryDead(instanceId: string, nowMs: number): Promise<number> {
     const now = this.database.dialect.now('$nowMs');
-    const dead = await this.database.select<{ id: string }>(
+    const dead = await this.database.select<Pick<InstanceColumns, 'id'>>(
       `SELECT id FROM instances WHERE id <> $instanceId AND buried_at = 0 AND heartbeat_at < ${now} - ${DEAD_AFTER_MS}`,
       { instanceId, nowMs },
     );
@@ -71,14 +72,11 @@ export async function rejoin(tx: Connection, instanceId: string, nowMs: number):
     bind,
   );
   if (known === 0) {
-    await tx.execute(
-      `INSERT INTO instances (id, seq, started_at, heartbeat_at) VALUES ($instanceId, 0, ${now}, ${now})`,
-      bind,
-    );
+    await INSTANCES.insertOf(tx, { id: '$instanceId', seq: '0', startedAtMs: now, heartbeatAtMs: now }, bind);
     return 0;
   }
   await useUp(tx, instanceId);
-  const [row] = await tx.select<{ seq: number }>('SELECT seq FROM instances WHERE id = $instanceId', {
+  const [row] = await tx.select<Pick<InstanceColumns, 'seq'>>('SELECT seq FROM instances WHERE id = $instanceId', {
     instanceId,
   });
   return row?.seq ?? 0;

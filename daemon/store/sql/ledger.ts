@@ -8,6 +8,7 @@ import {
 } from '../../core/ports.js';
 import type { Bind, Connection, Database } from './database.js';
 import { end, rejoin } from './instances.js';
+import { type InstanceColumns, type LeaseColumns, LEASES } from './tables.js';
 
 export interface SqlLedgerOptions {
   /** Whether other processes use this database too. */
@@ -24,7 +25,7 @@ export class SqlLedger implements Ledger {
     await this.database.transact(async (tx) => {
       if (!this.options.isShared) {
         // The lock file says that no other process has this database: every instance in it is dead.
-        const dead = await tx.select<{ id: string }>('SELECT id FROM instances');
+        const dead = await tx.select<Pick<InstanceColumns, 'id'>>('SELECT id FROM instances');
         for (const { id } of dead) await end(tx, id);
       }
       await rejoin(tx, instanceId, nowMs);
@@ -50,7 +51,7 @@ export class SqlLedger implements Ledger {
   }
 
   async held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>> {
-    const rows = await this.database.select<{ token_id: string; units: number }>(
+    const rows = await this.database.select<Pick<LeaseColumns, 'token_id' | 'units'>>(
       `SELECT token_id, units FROM ${this.database.dialect.among('leases', 'token_id', '$tokens')}
        WHERE instance_id = $instanceId`,
       { instanceId, tokens: JSON.stringify(tokenIds) },
@@ -90,7 +91,7 @@ interface InstanceRow {
 }
 
 async function instanceOf(on: Pick<Connection, 'select'>, instanceId: string): Promise<InstanceRow | null> {
-  const [row] = await on.select<{ seq: number; buried_at: number }>(
+  const [row] = await on.select<Pick<InstanceColumns, 'seq' | 'buried_at'>>(
     'SELECT seq, buried_at FROM instances WHERE id = $instanceId',
     { instanceId },
     'usual',
@@ -151,10 +152,7 @@ async function settleLease(tx: Connection, instanceId: string, row: TickRow, gra
   );
   if (covered === 0) {
     if (spent > 0) throw new StoreUnavailable('a lease does not cover what was drawn from it');
-    await tx.execute('INSERT INTO leases (token_id, instance_id, units) VALUES ($tokenId, $instanceId, $granted)', {
-      ...lease,
-      granted,
-    });
+    await LEASES.insert(tx, { ...lease, units: granted });
   }
   // With it goes that another instance asked for it.
   if (row.giveBack > 0 && granted === 0) {

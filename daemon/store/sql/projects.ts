@@ -2,7 +2,7 @@ import type { PageOf, PageRequest, ProjectFilter } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
 import type { Connection, Reader } from './database.js';
 import { Conditions, pageOf } from './lists.js';
-import { PROJECT_COLUMNS, projectOf, type ProjectRow } from './rows.js';
+import { PROJECT, type ProjectColumns } from './tables.js';
 
 /** What binds a sealed upstream key to its row. */
 export const placeOfKey = (projectId: string) => `project:${projectId}:api_key`;
@@ -17,26 +17,26 @@ export function lockedProject(tx: Connection, id: string): Promise<Project | nul
 }
 
 async function oneProject(on: Reader, id: string, lock: string): Promise<Project | null> {
-  const [row] = await on.select<ProjectRow>(
-    `SELECT ${PROJECT_COLUMNS} FROM projects WHERE id = $id ${lock}`,
+  const [row] = await on.select<ProjectColumns>(
+    `SELECT ${PROJECT.list} FROM projects WHERE id = $id ${lock}`,
     { id },
     'usual',
   );
-  return row ? projectOf(row) : null;
+  return row ? PROJECT.of(row) : null;
 }
 
 export function listProjects(on: Reader, filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
   const where = new Conditions();
   if (filter.isActive !== undefined) where.and('is_active = $isActive', { isActive: filter.isActive });
-  return pageOf<ProjectRow, Project>(on, {
-    columns: PROJECT_COLUMNS,
+  return pageOf<ProjectColumns, Project>(on, {
+    columns: PROJECT.list,
     from: 'projects',
     where,
     sortColumn: 'created_at',
     idColumn: 'id',
     descending: true,
     page,
-    rowOf: projectOf,
+    rowOf: PROJECT.of,
     positionOf: (row) => ({ value: row.created_at, id: row.id }),
   });
 }

@@ -16,14 +16,13 @@ import {
 } from '../../core/ports.js';
 import type { Project } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
-import { auditColumns, lastRecord, recordsAfter } from './audit.js';
+import { lastRecord, recordsAfter } from './audit.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
-import { insertChange } from './changes.js';
-import type { Bind, Connection, Database } from './database.js';
-import { insert } from './insert.js';
+import type { Connection, Database } from './database.js';
 import { population } from './population.js';
 import { listProjects, lockedProject, placeOfKey, projectById } from './projects.js';
+import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens, tokenByDigest, tokenById } from './tokens.js';
 import type { Totals } from './totals.js';
 
@@ -109,41 +108,19 @@ class SqlChange implements ChangeTransaction {
   }
 
   async insertProject(project: NewProject): Promise<void> {
-    const sealed = this.box.seal(project.upstreamKey, placeOfKey(project.id));
-    await this.#insert('projects', {
-      id: project.id,
-      name: project.name,
-      is_active: project.isActive,
-      api_key: sealed.text,
-      api_key_id: sealed.keyId,
-      api_key_hint: project.apiKeyHint,
-      created_at: project.createdAtMs,
-      updated_at: project.updatedAtMs,
-      deactivated_at: project.deactivatedAtMs,
-    });
+    const { upstreamKey, ...shown } = project;
+    await PROJECTS.insert(this.tx, { ...shown, ...this.#sealed(project.id, upstreamKey) });
   }
 
   async updateProject(project: Project, upstreamKey: string | undefined): Promise<void> {
-    await this.tx.execute(
-      `UPDATE projects SET name = $name, is_active = $isActive, api_key_hint = $apiKeyHint,
-         updated_at = $updatedAtMs, deactivated_at = $deactivatedAtMs
-       WHERE id = $id`,
-      {
-        id: project.id,
-        name: project.name,
-        isActive: project.isActive,
-        apiKeyHint: project.apiKeyHint,
-        updatedAtMs: project.updatedAtMs,
-        deactivatedAtMs: project.deactivatedAtMs,
-      },
-    );
-    if (upstreamKey === undefined) return;
-    const { text, keyId } = this.box.seal(upstreamKey, placeOfKey(project.id));
-    await this.tx.execute('UPDATE projects SET api_key = $text, api_key_id = $keyId WHERE id = $id', {
-      id: project.id,
-      text,
-      keyId,
-    });
+    const { id, ...written } = project;
+    const sealed = upstreamKey === undefined ? {} : this.#sealed(id, upstreamKey);
+    await PROJECTS.update(this.tx, { id }, { ...written, ...sealed });
+  }
+
+  #sealed(projectId: string, upstreamKey: string) {
+    const { text, keyId } = this.box.seal(upstreamKey, placeOfKey(projectId));
+    return { sealedKey: text, sealedWith: keyId };
   }
 
   token(id: string) {
@@ -151,30 +128,15 @@ class SqlChange implements ChangeTransaction {
   }
 
   async insertToken(token: NewToken): Promise<void> {
-    await this.#insert('tokens', {
-      id: token.id,
-      digest: token.digest,
-      project_id: token.projectId,
-      name: token.name ?? '',
-      name_folded: (token.name ?? '').toLowerCase(),
-      is_active: token.isActive,
-      expires_at: token.expiresAtMs,
-      created_at: token.createdAtMs,
-      max_requests: token.maxRequests,
-      obfuscated: token.obfuscated,
-    });
+    await TOKENS.insert(this.tx, { ...token, nameFolded: (token.name ?? '').toLowerCase() });
   }
 
   async setTokenActive(id: string, isActive: boolean): Promise<void> {
-    await this.tx.execute('UPDATE tokens SET is_active = $isActive WHERE id = $id', { id, isActive });
+    await TOKENS.update(this.tx, { id }, { isActive });
   }
 
   revokeTokensOf(projectId: string): Promise<number> {
-    return this.tx.execute(
-      'UPDATE tokens SET is_active = $off WHERE project_id = $projectId AND is_active = $on',
-      { projectId, on: true, off: false },
-      'long',
-    );
+    return TOKENS.update(this.tx, { projectId, isActive: true }, { isActive: false }, 'long');
   }
 
   async record(record: AuditRecord, change?: Change): Promise<number> {
@@ -183,16 +145,13 @@ class SqlChange implements ChangeTransaction {
     const [place] = await this.tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
     if (!place) throw new StoreUnavailable('the database has no number for the next audit record');
     const { seq } = place;
-    await this.#insert('audit', auditColumns({ ...record, seq }));
+    await AUDIT.insert(this.tx, { ...record, seq });
     await insertWords(this.tx, { ...record, seq });
     this.records.push({ ...record, seq });
     if (!change) return seq;
-    await insertChange(this.tx, { ...change, seq, timeMs: record.timeMs });
-    this.changes.push({ ...change, seq, timeMs: record.timeMs });
+    const committed = { ...change, seq, timeMs: record.timeMs };
+    await CHANGES.insert(this.tx, committed);
+    this.changes.push(committed);
     return seq;
-  }
-
-  #insert(table: string, columns: Bind): Promise<void> {
-    return insert(this.tx, table, columns);
   }
 }

@@ -1,6 +1,7 @@
 import { CannotOpen, type SecretBox } from '../secrets.js';
 import type { Database } from './database.js';
 import { placeOfKey } from './projects.js';
+import { PROJECTS, SEALED_KEY, type SealedKeyColumns } from './tables.js';
 
 const AT_ONCE = 100;
 
@@ -11,12 +12,6 @@ export interface Resealed {
   unreadable: string[];
 }
 
-interface Row {
-  id: string;
-  api_key: string;
-  api_key_id: string;
-}
-
 /**
  * Seals with the box's own key whatever was sealed with the one before. Beside daemons that know both keys, in small transactions;
  * whoever is killed goes on where it was, and of a key that is changed meanwhile the new value is sealed.
@@ -25,8 +20,8 @@ export async function reseal(database: Database, box: SecretBox, isRehearsal: bo
   let resealed = 0;
   const unreadable = new Set<string>();
   for (let after = ''; ;) {
-    const rows = await database.select<Row>(
-      `SELECT id, api_key, api_key_id FROM projects WHERE id > $after AND api_key_id <> $keyId ORDER BY id LIMIT ${AT_ONCE}`,
+    const rows = await database.select<SealedKeyColumns>(
+      `SELECT ${SEALED_KEY.list} FROM projects WHERE id > $after AND api_key_id <> $keyId ORDER BY id LIMIT ${AT_ONCE}`,
       { after, keyId: box.keyId },
     );
     const last = rows.at(-1);
@@ -49,7 +44,9 @@ export async function trySealed(
   box: SecretBox,
   most: number,
 ): Promise<{ opened: number; unreadable: string[]; isPreviousNeeded: boolean }> {
-  const rows = await database.select<Row>(`SELECT id, api_key, api_key_id FROM projects ORDER BY id LIMIT ${most}`);
+  const rows = await database.select<SealedKeyColumns>(
+    `SELECT ${SEALED_KEY.list} FROM projects ORDER BY id LIMIT ${most}`,
+  );
   const unreadable = rows.filter((row) => openedBy(box, row) === null).map(({ id }) => id);
   return {
     opened: rows.length - unreadable.length,
@@ -58,7 +55,7 @@ export async function trySealed(
   };
 }
 
-function openedBy(box: SecretBox, { id, api_key: text, api_key_id: keyId }: Row): string | null {
+function openedBy(box: SecretBox, { id, api_key: text, api_key_id: keyId }: SealedKeyColumns): string | null {
   try {
     return box.open({ text, keyId }, placeOfKey(id));
   } catch (error) {
@@ -67,15 +64,17 @@ function openedBy(box: SecretBox, { id, api_key: text, api_key_id: keyId }: Row)
   }
 }
 
-function write(database: Database, box: SecretBox, opened: readonly { row: Row; secret: string }[]): Promise<number> {
+function write(
+  database: Database,
+  box: SecretBox,
+  opened: readonly { row: SealedKeyColumns; secret: string }[],
+): Promise<number> {
   return database.transact(async (tx) => {
     let written = 0;
     for (const { row, secret } of opened) {
       const { text, keyId } = box.seal(secret, placeOfKey(row.id));
-      written += await tx.execute(
-        'UPDATE projects SET api_key = $text, api_key_id = $keyId WHERE id = $id AND api_key = $before',
-        { text, keyId, id: row.id, before: row.api_key },
-      );
+      const before = { id: row.id, sealedKey: row.api_key };
+      written += await PROJECTS.update(tx, before, { sealedKey: text, sealedWith: keyId });
     }
     return written;
   });

@@ -19,16 +19,16 @@ import { Conditions, pageOf } from './lists.js';
 import type { Totals } from './totals.js';
 import { ALIVE, OF_INACTIVE_PROJECT, tokensInStates } from './population.js';
 import { placeOfKey } from './projects.js';
-import { TOKEN_COLUMNS, type TokenColumns, tokenOf } from './rows.js';
+import { TOKEN, TOKENS, type TokenColumns } from './tables.js';
 
 // Beside the token: whether its project is active. Not a join, so that lists are counted in an index of tokens alone.
-const ROW_COLUMNS = `${TOKEN_COLUMNS},
+const ROW_COLUMNS = `${TOKEN.list},
   (SELECT p.is_active FROM projects p WHERE p.id = t.project_id) AS project_is_active`;
 
 type TokenRowColumns = TokenColumns & { project_is_active: boolean | number };
 
 const rowOf = (row: TokenRowColumns): TokenRow => ({
-  token: tokenOf(row),
+  token: TOKEN.of(row),
   projectIsActive: Boolean(row.project_is_active),
 });
 
@@ -76,13 +76,15 @@ export class SqlTokenLookup implements TokenLookup {
 
 type Column = Exclude<TokenSortField, 'live'>;
 
-const SORT_COLUMNS: Record<Column, string> = {
-  createdAt: 'created_at',
-  expiresAt: 'expires_at',
-  lastUsedAt: 'last_used_at',
-  requestCount: 'request_count',
-  name: 'name',
-};
+const { createdAtMs, expiresAtMs, lastUsedAtMs, requestCount, name } = TOKENS.columns;
+/** There is an index of each, `tokens_` and its name. */
+const SORT_COLUMNS = {
+  createdAt: createdAtMs.name,
+  expiresAt: expiresAtMs.name,
+  lastUsedAt: lastUsedAtMs.name,
+  requestCount: requestCount.name,
+  name: name.name,
+} satisfies Record<Column, keyof TokenColumns>;
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
 
@@ -156,7 +158,7 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
     total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
     totals: totals && ((count) => totals.of(JSON.stringify(filter), count)),
     rowOf,
-    positionOf: (row) => ({ value: row[column as keyof TokenColumns] as string | number, id: row.id }),
+    positionOf: (row) => ({ value: row[column], id: row.id }),
   });
 }
 

@@ -1,11 +1,10 @@
 /** Reports of usage: which of its tables each is read from, and how. */
 import type { Outcome } from '../../core/events.js';
-import { USAGE_COUNTS, type UsageCounts, type UsageLine, type UsageQuery } from '../../core/ports.js';
+import type { UsageLine, UsageQuery } from '../../core/ports.js';
 import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
-
-export type SumKind = 'token_day' | 'project_day' | 'project_hour';
+import { type SumKind, USAGE_SUM_COUNTS, type UsageCountColumns } from './tables.js';
 
 /** @returns one more than `most` lines where there are more. */
 export async function usageReport(on: Reader, query: UsageQuery, most: number): Promise<UsageLine[]> {
@@ -18,9 +17,8 @@ export async function usageReport(on: Reader, query: UsageQuery, most: number): 
 
 const requestsThat = (ended: readonly Outcome[], counted = 'requests') =>
   `CASE WHEN outcome IN ('${ended.join("', '")}') THEN ${counted} ELSE 0 END`;
-const COUNTS = Object.values(USAGE_COUNTS);
 
-interface ReportRow extends Record<(typeof COUNTS)[number] | 'refused' | 'errors', number> {
+interface ReportRow extends UsageCountColumns {
   token_id?: string;
   project_id?: string;
   model?: string;
@@ -93,7 +91,7 @@ function summed(
     ...(by.has('hour') && { hour_ms: time }),
     ...(by.has('day') && { day_ms: `${time} - ${time} % ${DAY_MS}` }),
   };
-  const sums = { refused, errors, ...Object.fromEntries(COUNTS.map((count) => [count, count])) };
+  const sums = { ...Object.fromEntries(USAGE_SUM_COUNTS.names.map((count) => [count, count])), refused, errors };
   const shown = [
     ...Object.entries(columns).map(([name, column]) => `${column} AS ${name}`),
     // Without rows the sum of a column is null.
@@ -110,14 +108,8 @@ const lineOf = (row: ReportRow): UsageLine => ({
   ...(row.model !== undefined && { model: row.model }),
   ...(row.hour_ms !== undefined && { hourMs: row.hour_ms }),
   ...(row.day_ms !== undefined && { dayMs: row.day_ms }),
-  ...countsOf(row),
-  refused: row.refused,
-  errors: row.errors,
+  ...USAGE_SUM_COUNTS.of(row),
 });
-
-const NAMES = Object.keys(USAGE_COUNTS) as (keyof UsageCounts)[];
-const countsOf = (row: ReportRow) =>
-  Object.fromEntries(NAMES.map((name) => [name, row[USAGE_COUNTS[name]]])) as unknown as UsageCounts;
 
 /** The parts of a report may each know something of the same line. */
 function addLine(lines: Map<string, UsageLine>, line: UsageLine): void {
@@ -128,5 +120,5 @@ function addLine(lines: Map<string, UsageLine>, line: UsageLine): void {
     lines.set(key, line);
     return;
   }
-  for (const count of [...NAMES, 'refused', 'errors'] as const) before[count] += line[count];
+  for (const count of USAGE_SUM_COUNTS.properties) before[count] += line[count];
 }

@@ -10,8 +10,6 @@
  */
 import {
   StoreUnavailable,
-  USAGE_COUNTS,
-  type UsageCounts,
   type UsageFlush,
   type UsageLine,
   type UsageQuery,
@@ -19,29 +17,24 @@ import {
   type UsageStore,
 } from '../../core/ports.js';
 import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
-import type { Bind, Connection, Database } from './database.js';
-import { insert } from './insert.js';
-import { type SumKind, usageReport } from './usage-report.js';
+import type { Connection, Database } from './database.js';
+import {
+  type SumKind,
+  USAGE_COUNTS,
+  USAGE_FLUSHES,
+  USAGE_HOUR_COUNTS,
+  USAGE_HOURLY,
+  USAGE_SUM_COUNTS,
+  USAGE_SUM_KEY,
+  USAGE_SUMS,
+  type UsageSum,
+  type UsageSumColumns,
+} from './tables.js';
+import { usageReport } from './usage-report.js';
 
 const FORGOTTEN_AT_ONCE = 1_000;
 // Statements are compiled once for each number of rows; with two of them there is little to compile and little to send.
 const ROWS_IN_A_STATEMENT = 40;
-
-const COUNTS: readonly string[] = Object.values(USAGE_COUNTS);
-const HOURLY = {
-  table: 'usage_hourly',
-  key: ['id'],
-  facts: ['hour_ms', 'token_id', 'project_id', 'outcome', 'code', 'model'],
-  counts: [...COUNTS, 'with_tokens'],
-};
-const SUMS = {
-  table: 'usage_sums',
-  key: ['kind', 'from_ms', 'project_id', 'token_id', 'model'],
-  facts: [],
-  counts: [...COUNTS, 'refused', 'errors'],
-};
-type Table = typeof HOURLY | typeof SUMS;
-type Values = Record<string, string | number>;
 
 export class SqlUsage implements UsageStore {
   constructor(private readonly database: Database) {}
@@ -50,8 +43,13 @@ export class SqlUsage implements UsageStore {
     return this.database.transact(async (tx) => {
       await advance(tx, { instanceId, seq, nowMs });
       if (seq === 1) await tx.execute('DELETE FROM usage_flushes WHERE flushed_at < $old', { old: nowMs - DAY_MS });
-      await addAll(tx, HOURLY, rows.map(hourlyOf));
-      await addAll(tx, SUMS, sumsOf(rows));
+      const { orAdd } = tx.dialect;
+      await addAll(rows, (some) =>
+        USAGE_HOURLY.insertAll(tx, some, orAdd('usage_hourly', ['id'], USAGE_HOUR_COUNTS.names)),
+      );
+      await addAll(sumsOf(rows), (some) =>
+        USAGE_SUMS.insertAll(tx, some, orAdd('usage_sums', USAGE_SUM_KEY.names, USAGE_SUM_COUNTS.names)),
+      );
     });
   }
 
@@ -84,7 +82,7 @@ export class SqlUsage implements UsageStore {
 
   /** Those of one kind, one time and one project are no more than its tokens have models. */
   async #forgetSums(dayMs: number): Promise<boolean> {
-    const [oldest] = await this.database.select<Values>(
+    const [oldest] = await this.database.select<Pick<UsageSumColumns, 'kind' | 'from_ms' | 'project_id'>>(
       `SELECT kind, from_ms, project_id FROM usage_sums WHERE (kind = 'token_day' OR kind = 'project_day' OR kind = 'project_hour')
          AND from_ms < $dayMs LIMIT 1`,
       { dayMs },
@@ -111,26 +109,18 @@ async function advance(tx: Connection, { instanceId, seq, nowMs }: Omit<UsageFlu
   if (advanced === 1) return;
   const known = await tx.select('SELECT seq FROM usage_flushes WHERE instance_id = $instanceId', { instanceId });
   if (known.length > 0) throw new StoreUnavailable(`flush ${seq} is not the next of this instance`);
-  await insert(tx, 'usage_flushes', { instance_id: instanceId, seq, flushed_at: nowMs });
+  await USAGE_FLUSHES.insert(tx, { instanceId, seq, flushedAtMs: nowMs });
 }
 
-const countsOf = (counts: UsageCounts): Record<string, number> =>
-  Object.fromEntries(Object.entries(USAGE_COUNTS).map(([name, column]) => [column, counts[name as keyof UsageCounts]]));
-
-const hourlyOf = (row: UsageRow): Values => ({
-  id: row.id,
-  hour_ms: row.hourMs,
-  token_id: row.tokenId,
-  project_id: row.projectId,
-  outcome: row.outcome,
-  code: row.code,
-  model: row.model,
-  ...countsOf(row),
-  with_tokens: row.withTokens,
+/** What is added up of the requests that a row of usage stands for. */
+const countsOf = (row: UsageRow) => ({
+  ...USAGE_COUNTS.pick(row),
+  refused: REFUSED.includes(row.outcome) ? row.requests - row.cut : 0,
+  errors: FAILED.includes(row.outcome) ? row.requests : 0,
 });
 
-function sumsOf(rows: readonly UsageRow[]): Values[] {
-  const sums = new Map<string, Values>();
+function sumsOf(rows: readonly UsageRow[]): UsageSum[] {
+  const sums = new Map<string, UsageSum>();
   for (const row of rows) {
     const dayMs = row.hourMs - (row.hourMs % DAY_MS);
     addSum(sums, row, 'token_day', dayMs, row.tokenId);
@@ -140,36 +130,18 @@ function sumsOf(rows: readonly UsageRow[]): Values[] {
   return [...sums.values()];
 }
 
-function addSum(sums: Map<string, Values>, row: UsageRow, kind: SumKind, fromMs: number, tokenId: string): void {
-  const key = `${kind}\n${fromMs}\n${row.projectId}\n${tokenId}\n${row.model}`;
+function addSum(sums: Map<string, UsageSum>, row: UsageRow, kind: SumKind, fromMs: number, tokenId: string): void {
+  const { projectId, model } = row;
+  const key = `${kind}\n${fromMs}\n${projectId}\n${tokenId}\n${model}`;
   const sum = sums.get(key);
-  const counts: Record<string, number> = {
-    ...countsOf(row),
-    refused: REFUSED.includes(row.outcome) ? row.requests - row.cut : 0,
-    errors: FAILED.includes(row.outcome) ? row.requests : 0,
-  };
-  if (sum) for (const name of SUMS.counts) sum[name] = Number(sum[name]) + (counts[name] ?? 0);
-  else
-    sums.set(key, { kind, from_ms: fromMs, project_id: row.projectId, token_id: tokenId, model: row.model, ...counts });
+  const counts = countsOf(row);
+  if (sum) for (const count of USAGE_SUM_COUNTS.properties) sum[count] += counts[count];
+  else sums.set(key, { kind, fromMs, projectId, tokenId, model, ...counts });
 }
 
-async function addAll(tx: Connection, table: Table, rows: readonly Values[]): Promise<void> {
+/** @param add adds rows in one statement. */
+async function addAll<Row>(rows: readonly Row[], add: (rows: readonly Row[]) => Promise<void>): Promise<void> {
   const wholes = rows.length - (rows.length % ROWS_IN_A_STATEMENT);
-  for (let at = 0; at < wholes; at += ROWS_IN_A_STATEMENT) {
-    await addSome(tx, table, rows.slice(at, at + ROWS_IN_A_STATEMENT));
-  }
-  for (const row of rows.slice(wholes)) await addSome(tx, table, [row]);
-}
-
-async function addSome(tx: Connection, { table, key, facts, counts }: Table, rows: readonly Values[]): Promise<void> {
-  const columns = [...key, ...facts, ...counts];
-  const bind: Bind = {};
-  const tuples = rows.map((row, i) => {
-    for (const column of columns) bind[`${column}_${i}`] = row[column] ?? '';
-    return `(${columns.map((column) => `$${column}_${i}`).join(', ')})`;
-  });
-  await tx.execute(
-    `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples.join(', ')} ${tx.dialect.orAdd(table, key, counts)}`,
-    bind,
-  );
+  for (let at = 0; at < wholes; at += ROWS_IN_A_STATEMENT) await add(rows.slice(at, at + ROWS_IN_A_STATEMENT));
+  for (const row of rows.slice(wholes)) await add([row]);
 }

@@ -176,10 +176,7 @@ async function insertToken(tx: ChangeTransaction, n: number): Promise<void> {
     isActive: n % 5 !== 0,
     expiresAtMs: NOW_MS - 500 + ((n * 31) % 4_000),
     maxRequests: n % 3 === 0 ? 0 : 10,
-    requestCount: 0,
-    cacheHitCount: 0,
     createdAtMs: NOW_MS - ((n * 13) % TOKENS),
-    lastUsedAtMs: null,
     obfuscated: '',
   });
 }
