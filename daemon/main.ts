@@ -10,7 +10,7 @@ import { CHECKED, complain, EXIT, hangUp, nextCrash, nextSignal, WITHOUT_CREDENT
 import { addressOf } from './process/listen.js';
 import { leadsToJournal, STDERR, STDOUT } from './process/journal.js';
 import { type AdjustableLog, createLog } from './process/log.js';
-import { sightOf } from './status.js';
+import { sightOf } from './compose/status.js';
 import { Supervisor } from './process/supervisor.js';
 import { SystemdNotify, takeSupervision } from './process/systemd-notify.js';
 

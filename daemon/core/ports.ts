@@ -1,4 +1,4 @@
-/** What the core asks of the outside. Each port is implemented in daemon/store, daemon/process/log.ts or daemon/compose.ts. */
+/** What the core asks of the outside. Each port is implemented in daemon/store, daemon/process/log.ts or daemon/compose/. */
 export * from './ports/common.js';
 export * from './ports/counting.js';
 export * from './ports/neighbours.js';

@@ -58,6 +58,22 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   'daemon/admin/pages': { folders: ['daemon/admin/pages', 'daemon/api'], packages: ['react'], node: [] },
   'daemon/admin/routes': { folders: ['daemon/admin', 'daemon/api'], packages: ['express'], node: [] },
   'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
+  // Each builder knows one side: the stores, or HTTP. See "only the composition knows both" below.
+  'daemon/compose': {
+    folders: [
+      'daemon/compose',
+      'daemon/core',
+      'daemon/store',
+      'daemon/http',
+      'daemon/metrics',
+      'daemon/admin/mount',
+      'daemon/process',
+      'config',
+      'migrations',
+    ],
+    packages: [],
+    node: [],
+  },
   'daemon/demo': {
     folders: ['daemon/demo', 'daemon/compose', 'daemon/process', 'daemon/core', 'config'],
     packages: ['ws'],

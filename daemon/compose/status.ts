@@ -1,11 +1,11 @@
 /** What `GET /manage/status` says: the facts of this instance from all who have one. */
-import type { ResponseCache } from './core/cache/response-cache.js';
-import type { PopulationCount } from './core/population.js';
-import type { Clock, EventBus } from './core/ports.js';
-import type { Pulse } from './core/pulse.js';
-import type { AuditStatus, BusStatus, StatusReport } from './core/status.js';
-import { conditionOf, type Probes } from './http/server/probes.js';
-import type { Sight } from './process/supervisor.js';
+import type { ResponseCache } from '../core/cache/response-cache.js';
+import type { PopulationCount } from '../core/population.js';
+import type { Clock, EventBus } from '../core/ports.js';
+import type { Pulse } from '../core/pulse.js';
+import type { AuditStatus, BusStatus, StatusReport } from '../core/status.js';
+import { conditionOf, type Probes } from '../http/server/probes.js';
+import type { Sight } from '../process/supervisor.js';
 
 export interface StatusSources {
   version: string;
