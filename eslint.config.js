@@ -24,6 +24,19 @@ export default tseslint.config(
     },
   },
   {
+    // What is built is built once: what SIGHUP changes is read later, by whoever needs it.
+    files: ['daemon/compose.ts', 'daemon/compose/*.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: `:not(AssignmentExpression) > MemberExpression[property.name='current']:matches([object.name='live'], [object.property.name='live'])`,
+          message: 'A reloadable setting that is read here stays as it is until the daemon ends: hand `live` on.',
+        },
+      ],
+    },
+  },
+  {
     files: ['daemon/admin/assets/*.js'],
     languageOptions: {
       globals: Object.fromEntries(

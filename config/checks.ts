@@ -1,17 +1,17 @@
 /** What is wrong although each setting is good by itself: combinations, and what the process was started with. */
 import { resolve } from 'node:path';
-import type { Settings } from './declarations.js';
+import type { AllSettings } from './declarations.js';
 import { DISPATCHER_SERVICES } from './dispatcher-services.js';
 import type { ListenAddress } from './kinds.js';
 import type { Sources } from './sources.js';
 
-type Key = keyof Settings;
+type Key = keyof AllSettings;
 
 interface Check {
   /** It is made when all of these are good. */
   of: readonly Key[];
   /** @returns undefined when nothing is wrong. */
-  problem: (settings: Settings) => string | undefined;
+  problem: (settings: AllSettings) => string | undefined;
 }
 
 const CHECKS: readonly Check[] = [
@@ -121,9 +121,9 @@ function isBelow(path: string, route: string): boolean {
 }
 
 /** @param settings those that are good. */
-export function problemsBetween(settings: Partial<Settings>): string[] {
+export function problemsBetween(settings: Partial<AllSettings>): string[] {
   return CHECKS.filter(({ of }) => of.every((key) => key in settings)).flatMap(
-    ({ problem }) => problem(settings as Settings) ?? [],
+    ({ problem }) => problem(settings as AllSettings) ?? [],
   );
 }
 
@@ -154,7 +154,7 @@ export function problemsAround({ env, execArgv = [] }: Sources): string[] {
 const SHORTEST_GOOD_CREDENTIAL = 16;
 
 /** What is allowed and yet hardly meant. @param settings those that are good. */
-export function warningsFor(settings: Partial<Settings>): string[] {
+export function warningsFor(settings: Partial<AllSettings>): string[] {
   const { managementToken, trustedProxies } = settings;
   const warnings = warningsOfSharing(settings);
   if (managementToken !== undefined && managementToken.length < SHORTEST_GOOD_CREDENTIAL) {
@@ -167,7 +167,7 @@ export function warningsFor(settings: Partial<Settings>): string[] {
 }
 
 /** What several instances on one database do not share. */
-function warningsOfSharing(settings: Partial<Settings>): string[] {
+function warningsOfSharing(settings: Partial<AllSettings>): string[] {
   const { database, redisAddress, httpCacheEnabled, httpCacheBackend } = settings;
   if (!database || database.driver === 'sqlite') return [];
   if ('redisAddress' in settings && !redisAddress) {

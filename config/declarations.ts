@@ -27,7 +27,7 @@ import {
 } from './kinds.js';
 import { fileOrUrl, networks, origins, pagePath, pagesPath, pathPatterns, upstreamUrl } from './urls.js';
 
-export interface Setting<T> {
+export interface Setting<T, IsReloadable extends boolean = boolean> {
   name: string;
   kind: Kind<T>;
   meaning: string;
@@ -37,19 +37,22 @@ export interface Setting<T> {
   /** Its value is shown nowhere. */
   isSecret: boolean;
   /** Applied on SIGHUP. */
-  isReloadable: boolean;
+  isReloadable: IsReloadable;
 }
 
 type Mark = 'isRequired' | 'isSecret' | 'isReloadable';
 
-function setting<T>(
+/** Whether that mark is among them. */
+type Has<M extends Mark, Marks extends Mark> = M extends Marks ? true : false;
+
+function setting<T, Marks extends Mark = never>(
   name: string,
   kind: Kind<T>,
   fallback: string | DerivedDefault | null,
   meaning: string,
-  ...marks: Mark[]
-): Setting<T> {
-  const marked = (mark: Mark) => marks.includes(mark);
+  ...marks: Marks[]
+): Setting<T, Has<'isReloadable', Marks>> {
+  const marked = <M extends Mark>(mark: M) => (marks as Mark[]).includes(mark) as Has<M, Marks>;
   return {
     name,
     kind,
@@ -62,8 +65,8 @@ function setting<T>(
 }
 
 /** One that may be absent. */
-const optional = <T>(name: string, kind: Kind<T>, meaning: string, ...marks: Mark[]): Setting<T | undefined> =>
-  setting<T | undefined>(name, kind, null, meaning, ...marks);
+const optional = <T, Marks extends Mark = never>(name: string, kind: Kind<T>, meaning: string, ...marks: Marks[]) =>
+  setting<T | undefined, Marks>(name, kind, null, meaning, ...marks);
 
 const listening = {
   managementToken: setting(
@@ -437,4 +440,25 @@ export const DECLARED = {
 };
 
 type Declared = typeof DECLARED;
-export type Settings = { [K in keyof Declared]: Declared[K] extends Setting<infer T> ? T : never };
+
+/** Every setting by its key, as one process reads them. */
+export type AllSettings = { [K in keyof Declared]: Declared[K] extends Setting<infer T> ? T : never };
+
+/** The keys of those that are declared with the mark `isReloadable`. */
+export type ReloadableKey = {
+  [K in keyof Declared]: Declared[K]['isReloadable'] extends true ? K : never;
+}[keyof Declared];
+
+/** What a daemon starts with and keeps until it ends. Nothing reloadable is among it, so that nobody can read such a setting once and for all. */
+export type Settings = Omit<AllSettings, ReloadableKey>;
+
+/** What SIGHUP may change while a daemon runs. */
+export type Reloadable = Pick<AllSettings, ReloadableKey>;
+
+/**
+ * The reloadable settings that are in force, or some of them. Whoever needs one asks for `live.current` each time: SIGHUP puts
+ * another object there. A request asks when it begins, and keeps what it began with.
+ */
+export interface Live<Key extends ReloadableKey = ReloadableKey> {
+  readonly current: Pick<Reloadable, Key>;
+}

@@ -1,6 +1,6 @@
 /** What SIGHUP changes: the reloadable settings, as far as their feature is in this build. */
-import { DECLARED, type Settings } from './declarations.js';
-import { type Loaded, shown } from './settings.js';
+import { type AllSettings, DECLARED, type Reloadable } from './declarations.js';
+import { isReloadable, type Loaded, shown } from './settings.js';
 
 export interface Reloaded {
   /** In force from now on. */
@@ -13,22 +13,24 @@ export interface Reloaded {
 
 /** @param fresh as read anew; of it only what is reloadable comes into force. */
 export function reloaded(before: Loaded, fresh: Loaded): Reloaded {
-  const settings: Record<string, unknown> = { ...before.settings };
+  const reloadable: Record<string, unknown> = { ...before.reloadable };
   const found = new Map(before.found);
   const changed: Reloaded['changed'] = {};
   const waiting: string[] = [];
-  for (const key of Object.keys(DECLARED) as (keyof Settings)[]) {
-    const { name, isReloadable } = DECLARED[key];
+  for (const key of Object.keys(DECLARED) as (keyof AllSettings)[]) {
+    const { name } = DECLARED[key];
     const [was, is] = [before.found.get(key), fresh.found.get(key)];
     if (was?.text === is?.text) continue;
-    if (!isReloadable) {
+    if (!isReloadable(key)) {
       waiting.push(name);
       continue;
     }
-    settings[key] = fresh.settings[key];
+    reloadable[key] = fresh.reloadable[key];
     if (is) found.set(key, is);
     else found.delete(key);
     changed[name] = { from: shown(key, was), to: shown(key, is) };
   }
-  return { loaded: { settings: settings as Settings, found, warnings: fresh.warnings }, changed, waiting };
+  const { settings } = before;
+  const { warnings } = fresh;
+  return { loaded: { settings, reloadable: reloadable as Reloadable, found, warnings }, changed, waiting };
 }

@@ -3,20 +3,30 @@
  * value) and a systemd credential of the same name in lower case with dashes. What there is stands in declarations.ts.
  */
 import { problemsBetween, problemsAround, warningsFor } from './checks.js';
-import { DECLARED, SECTIONS, type Setting, type Settings } from './declarations.js';
+import {
+  type AllSettings,
+  DECLARED,
+  type Live,
+  type Reloadable,
+  type ReloadableKey,
+  SECTIONS,
+  type Setting,
+  type Settings,
+} from './declarations.js';
 import { unknownNames } from './names.js';
 import { warningsOfUpstream } from './urls.js';
 import { type Environment, findGiven, type Found, SettingsError, type Sources } from './sources.js';
 
-export { type Environment, type Settings, SettingsError };
+export { type AllSettings, type Environment, type Live, type Reloadable, type Settings, SettingsError };
 
-type Key = keyof Settings;
+type Key = keyof AllSettings;
 
 const KEYS = Object.keys(DECLARED) as Key[];
 const BY_NAME = new Map<string, Setting<unknown>>(KEYS.map((key) => [DECLARED[key].name, DECLARED[key]]));
 
 export interface Loaded {
   settings: Settings;
+  reloadable: Reloadable;
   /** As they were found; nothing for one that is not set and has no default. */
   found: ReadonlyMap<Key, Found>;
   warnings: string[];
@@ -57,8 +67,18 @@ export function loadSettings(env: Environment, more: Omit<Sources, 'env'> = {}):
   const { settings, found, problems } = examine(sources);
   if (problems.length > 0) throw new SettingsError(problems);
   // Without a problem none is missing.
-  return { settings: settings as Settings, found, warnings: warningsOf(settings, found, sources) };
+  return { ...apart(settings as AllSettings), found, warnings: warningsOf(settings, found, sources) };
 }
+
+/** Those that a daemon keeps until it ends, and those that SIGHUP changes. */
+function apart(all: AllSettings): Pick<Loaded, 'settings' | 'reloadable'> {
+  const [fixed, reloadable] = [false, true].map((wanted) =>
+    Object.fromEntries(Object.entries(all).filter(([key]) => isReloadable(key as Key) === wanted)),
+  );
+  return { settings: fixed as Settings, reloadable: reloadable as Reloadable };
+}
+
+export const isReloadable = (key: Key): key is ReloadableKey => DECLARED[key].isReloadable;
 
 /**
  * Says of every setting what it is and where it came from, good or not: for `llmp config show` and, by `problems`,
@@ -78,19 +98,21 @@ export function asLines(settings: readonly DescribedSetting[]): string {
   return settings.map(({ name, value, origin }) => `${name}=${value ?? ''}  # ${origin}`).join('\n');
 }
 
+/** Some settings. A process that reads them in part has none that could be reloaded: it keeps all of them until it ends. */
+export interface Part<Wanted extends Key> extends Pick<Loaded, 'found' | 'warnings'> {
+  settings: Pick<AllSettings, Wanted>;
+}
+
 /**
  * Reads those settings that another process than the daemon runs with, and checks them as the daemon's are.
  *
  * @throws {SettingsError} with all problems of these at once.
  */
-export function loadPart<Wanted extends Key>(
-  sources: Sources,
-  keys: readonly Wanted[],
-): Omit<Loaded, 'settings'> & { settings: Pick<Settings, Wanted> } {
+export function loadPart<Wanted extends Key>(sources: Sources, keys: readonly Wanted[]): Part<Wanted> {
   const { settings, found, problems } = readEach(keys, sources);
   const all = [...problems, ...problemsBetween(settings), ...problemsAround(sources)];
   if (all.length > 0) throw new SettingsError(all);
-  return { settings: settings as Pick<Settings, Wanted>, found, warnings: warningsOf(settings, found, sources) };
+  return { settings: settings as Pick<AllSettings, Wanted>, found, warnings: warningsOf(settings, found, sources) };
 }
 
 /** A setting by its name, for whoever asks for its value. */
@@ -137,7 +159,7 @@ export function shown(key: Key, found: Found | undefined): string | null {
 
 interface Examined {
   /** Those that are good. */
-  settings: Partial<Settings>;
+  settings: Partial<AllSettings>;
   found: Map<Key, Found>;
   problems: string[];
 }
@@ -193,7 +215,7 @@ function parse({ name, kind, isRequired, isSecret }: Setting<unknown>, text: str
   throw new Error(`${name} must be ${kind.accepts}${given}`);
 }
 
-function warningsOf(settings: Partial<Settings>, found: ReadonlyMap<Key, Found>, { env, file }: Sources): string[] {
+function warningsOf(settings: Partial<AllSettings>, found: ReadonlyMap<Key, Found>, { env, file }: Sources): string[] {
   const upstream = warningsOfUpstream(found.get('upstreamBaseUrl')?.text ?? '');
   return [...warningsFor(settings), ...upstream, ...unknownNames(env, file, KEYS.map(nameOf))];
 }

@@ -10,7 +10,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
-import type { Settings } from '../config/settings.js';
+import type { Reloadable, Settings } from '../config/settings.js';
 import type { BuildContext } from './compose/context.js';
 import { buildCore, type Core } from './compose/core.js';
 import { buildManagement, type Management } from './compose/management.js';
@@ -33,6 +33,8 @@ import type { SharedStores } from './store/shared.js';
 
 export interface ComposeOptions {
   settings: Settings;
+  /** Those in force until `apply` is called. */
+  reloadable: Reloadable;
   log: Log;
   clock: Clock;
   version: string;
@@ -56,8 +58,8 @@ export interface Daemon {
   neighbours: Neighbours | null;
   /** Rejects when it turns out that the configuration does not fit a database that was away at the start. */
   failed: Promise<never>;
-  /** Requests that begin from now on go by these; they differ from those before in reloadable ones only. */
-  apply(settings: Settings): void;
+  /** Requests that begin from now on go by these. */
+  apply(reloadable: Reloadable): void;
   /** How this instance does. */
   status(): Promise<StatusReport>;
   /** Stops as on SIGTERM: takes no more, lets finish what is in flight, settles, closes. */
@@ -85,8 +87,8 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 
 /** @param opened where all goes that must be let go of when this fails. */
 async function started(options: ComposeOptions, opened: Opened): Promise<Daemon> {
-  const { settings, log, clock, version } = options;
-  const live = { current: settings };
+  const { settings, reloadable, log, clock, version } = options;
+  const live = { current: reloadable };
   const context = { settings, live, log, clock, version, instanceId: randomUUID() };
   const parts = await built(context, options.onEnded, opened);
   const { storage, core, traffic, management } = parts;

@@ -77,9 +77,9 @@ async function serve(read: () => Loaded): Promise<number> {
   keepRequestsYoung();
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
-  const { settings, warnings } = loaded;
+  const { settings, reloadable, warnings } = loaded;
   const log = createLog({
-    level: settings.logLevel,
+    level: reloadable.logLevel,
     format: settings.logFormat,
     secrets: secretsOf(loaded),
     stream: process.stdout,
@@ -95,7 +95,7 @@ async function serve(read: () => Loaded): Promise<number> {
   const crashed = nextCrash(log, (code) => process.exit(code));
   const signalled = nextSignal((code) => process.exit(code));
   void Promise.race([signalled, crashed]).then(stopping);
-  const starting = startDaemon({ settings, log, clock: realClock, version: readVersion() });
+  const starting = startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion() });
   reloadOnHangUp({ starting, supervisor, log, loaded, read });
   const daemon = await starting;
   process.once('exit', () => {
@@ -155,11 +155,11 @@ function reloadOnHangUp({ starting, supervisor, log, loaded, read }: Reloading):
     }
     const { changed, waiting, ...next } = reloaded(inForce, fresh);
     inForce = next.loaded;
-    daemon.apply(inForce.settings);
+    daemon.apply(inForce.reloadable);
     for (const warning of inForce.warnings) log.warn(warning);
     if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed and will have effect after a restart`);
     log.info('settings reloaded', { changed });
-    log.level = inForce.settings.logLevel; // Last: a quieter log is to say that it becomes one.
+    log.level = inForce.reloadable.logLevel; // Last: a quieter log is to say that it becomes one.
     supervisor?.reloaded(true);
   };
   process.on('SIGHUP', () => {

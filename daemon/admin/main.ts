@@ -1,7 +1,7 @@
 /** `llmp admin`: the Admin UI without a daemon in the same process. Read the settings, listen, stop on a signal. */
 import { type RequestHandler, Router } from 'express';
 import type { ListenAddress } from '../../config/kinds.js';
-import { loadPart, secretsOf, type Settings } from '../../config/settings.js';
+import { type AllSettings, loadPart, secretsOf } from '../../config/settings.js';
 import { readEnvFile, type Sources } from '../../config/sources.js';
 import { readVersion } from '../../config/version.js';
 import { adminUi } from './mount.js';
@@ -42,9 +42,9 @@ const KEYS = [
   'logFormat',
   'shutdownDelayMs',
   'shutdownGraceMs',
-] as const satisfies readonly (keyof Settings)[];
+] as const satisfies readonly (keyof AllSettings)[];
 
-type AdminSettings = Pick<Settings, (typeof KEYS)[number]>;
+type AdminSettings = Pick<AllSettings, (typeof KEYS)[number]>;
 
 /** @returns the process's exit code, once it has ended. */
 export async function runAdmin(run: AdminRun): Promise<number> {

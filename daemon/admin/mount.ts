@@ -1,4 +1,4 @@
-import type { Settings } from '../../config/settings.js';
+import type { Live, Settings } from '../../config/settings.js';
 import type { ClientsAt } from './doorman.js';
 import { loadedWhenAsked } from './loading.js';
 import { ManagementClient } from '../api/client.js';
@@ -16,7 +16,7 @@ export interface AdminUiOptions extends Pick<Settings, 'adminUiPath' | 'manageme
   fetch: typeof fetch;
   clientsAt: ClientsAt;
   clock: Clock;
-  live: { readonly current: Pick<Settings, 'clientBodyTimeoutMs'> };
+  live: Live<'clientBodyTimeoutMs'>;
   log: Log;
 }
 

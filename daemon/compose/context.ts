@@ -1,11 +1,12 @@
-import type { Settings } from '../../config/settings.js';
+import type { Live, Settings } from '../../config/settings.js';
 import type { Clock, Log } from '../core/ports.js';
 
 /** What every builder is given. */
 export interface BuildContext {
+  /** For as long as the daemon runs. */
   settings: Settings;
-  /** Those in force: SIGHUP may put others in their place. */
-  live: { readonly current: Settings };
+  /** Those in force: SIGHUP may put others in their place. A builder reads none of them, but hands this on. */
+  live: Live;
   log: Log;
   clock: Clock;
   version: string;

@@ -68,7 +68,8 @@ export function buildCore(context: BuildContext, { stores, auditFiles, shared }:
     onContention: (tokenId) => shared.pokes?.send({ kind: 'wanted', tokenId }),
   });
   const isReady = () => readiness.isDatabaseReady;
-  const usage = new HourlyUsage({ store: stores.usage, clock, log, instanceId, isReady, live });
+  const retentionMs = settings.usageRetentionMs;
+  const usage = new HourlyUsage({ store: stores.usage, clock, log, instanceId, isReady, retentionMs });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live });
   const cacheUpkeep = new CacheUpkeep({ cache, records, clock, log });
   const registry = new Registry(records, admission, clock, (projectId) => {

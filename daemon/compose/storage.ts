@@ -22,6 +22,6 @@ export async function openStorage(context: BuildContext, opened: Opened): Promis
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));
   const deriveKey = (purpose: string) => stores.deriveKey(purpose);
   const isShared = stores.neighbourhood !== null;
-  const shared = opened.add(await openSharedStores({ live, clock, log, instanceId, deriveKey, isShared }));
+  const shared = opened.add(await openSharedStores({ settings, live, clock, log, instanceId, deriveKey, isShared }));
   return { stores, auditFiles, shared };
 }

@@ -48,13 +48,15 @@ export interface Traffic {
 
 export async function buildTraffic(context: BuildContext, core: Core, listeners: TrafficListeners): Promise<Traffic> {
   const { settings, live, log, clock, instanceId } = context;
+  const { maxRequestBytes, upstreamBaseUrl } = settings;
   const { admission, rateLimits, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
-  const forwarder = new Forwarder({ ...settings, ...connections }, live, clock);
+  const forwarder = new Forwarder({ upstreamBaseUrl, ...connections }, live, clock);
   const heap = new Heap(clock);
   const bounds = new Bounds({ clock, heap, log });
   const afterwards = new Afterwards(clock);
-  const contents = new ContentReaders({ decode: decoder(), live });
+  const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
+  const contents = new ContentReaders({ decode: decoder(), mostCaptured });
   const addressOf = addressesBehind(settings.trustedProxies);
   const pulse = new Pulse(clock);
   const metrics = settings.metricsEnabled
@@ -84,8 +86,8 @@ export async function buildTraffic(context: BuildContext, core: Core, listeners:
       logEnded(log, ended, cause);
     },
   };
-  const proxy = createProxy({ ...shared, cache, contents, forwarder });
-  const forward = upgradesAt(settings.upstreamBaseUrl);
+  const proxy = createProxy({ ...shared, cache, contents, forwarder, maxRequestBytes });
+  const forward = upgradesAt(upstreamBaseUrl);
   const upgrades = createUpgrades({ ...shared, connections: forwarder, forward });
   return {
     proxy,

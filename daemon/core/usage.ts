@@ -44,7 +44,7 @@ export interface HourlyUsageOptions {
   /** Before it the tables may be missing. */
   isReady: () => boolean;
   /** How long usage is kept; 0: for ever. */
-  live: { readonly current: { usageRetentionMs: number } };
+  retentionMs: number;
 }
 
 export class HourlyUsage {
@@ -246,10 +246,9 @@ export class HourlyUsage {
 
   /** Whole days only, so that what is left of the hours adds up to what is left of the sums. */
   async #forget(): Promise<void> {
-    const { store, clock, log, live } = this.#options;
-    const { usageRetentionMs } = live.current;
-    if (usageRetentionMs === 0) return;
-    const beforeMs = clock.now() - usageRetentionMs;
+    const { store, clock, log, retentionMs } = this.#options;
+    if (retentionMs === 0) return;
+    const beforeMs = clock.now() - retentionMs;
     try {
       // In small steps, between which others have their turn.
       while (!this.#isClosed && (await store.forgetBefore(beforeMs - (beforeMs % DAY_MS))));

@@ -39,7 +39,7 @@ export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoO
   let daemon: Daemon;
   try {
     // Settings of its own only: what is in the environment may belong to a real daemon.
-    const { settings } = loadSettings({
+    const { settings, reloadable } = loadSettings({
       MANAGEMENT_TOKEN: managementToken,
       STATE_DIRECTORY: folder,
       LOGS_DIRECTORY: folder,
@@ -50,7 +50,7 @@ export async function startDemo({ port, upstreamKey, onEnded, onProblem }: DemoO
     });
     const quiet = () => undefined;
     const log = { debug: quiet, info: quiet, warn: quiet, error: onProblem };
-    daemon = await startDaemon({ settings, log, clock: realClock, version: readVersion(), onEnded });
+    daemon = await startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), onEnded });
   } catch (error) {
     await provider.stop();
     throw error;

@@ -1,6 +1,6 @@
 /** The settings that a dispatcher runs with. The daemon's others, its management token among them, are none of its business. */
 import { DISPATCHER_SERVICES } from '../../config/dispatcher-services.js';
-import { loadPart, type Settings, SettingsError } from '../../config/settings.js';
+import { type AllSettings, loadPart, SettingsError } from '../../config/settings.js';
 import type { Sources } from '../../config/sources.js';
 
 const KEYS = [
@@ -20,9 +20,9 @@ const KEYS = [
   'logLevel',
   'logFormat',
   'shutdownGraceMs',
-] as const satisfies readonly (keyof Settings)[];
+] as const satisfies readonly (keyof AllSettings)[];
 
-export type DispatcherSettings = Pick<Settings, (typeof KEYS)[number]> & { dispatcherEndpoint: string };
+export type DispatcherSettings = Pick<AllSettings, (typeof KEYS)[number]> & { dispatcherEndpoint: string };
 
 /** @throws {SettingsError} with all problems at once. */
 export function loadDispatcherSettings(sources: Sources) {

@@ -6,9 +6,9 @@
  * (`Access-Control-Allow-Credentials`) means nothing here and is never allowed.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Settings } from '../../config/settings.js';
+import type { Reloadable } from '../../config/settings.js';
 
-export type CorsSettings = Pick<Settings, 'corsAllowedOrigins'>;
+export type CorsSettings = Pick<Reloadable, 'corsAllowedOrigins'>;
 export type CorsFields = Readonly<Record<string, string>>;
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';

@@ -9,7 +9,7 @@
  *
  * In `openai` the hint is part of the message, because OpenAI's SDKs show nothing else.
  */
-import type { Settings } from '../../config/settings.js';
+import type { Reloadable } from '../../config/settings.js';
 
 export type Dialect = 'plain' | 'openai';
 
@@ -70,7 +70,7 @@ export const errorEvent = (dialect: Dialect, words: ErrorWords): string =>
  * @param shape the setting `ERROR_SHAPE`.
  * @param rawHeaders the request's, names and values in turn.
  */
-export function dialectFor(shape: Settings['errorShape'], rawHeaders: readonly string[]): Dialect {
+export function dialectFor(shape: Reloadable['errorShape'], rawHeaders: readonly string[]): Dialect {
   if (shape !== 'auto') return shape;
   return isOfOpenAi(rawHeaders) ? 'openai' : 'plain';
 }
@@ -79,7 +79,7 @@ export function dialectFor(shape: Settings['errorShape'], rawHeaders: readonly s
  * Whether the client repeats every 429 and 5xx, whatever else the answer says, as the `ai` package does: it does not know
  * `X-Should-Retry`. What is not to be repeated then needs another status.
  */
-export function goesByStatus(shape: Settings['errorShape'], rawHeaders: readonly string[]): boolean {
+export function goesByStatus(shape: Reloadable['errorShape'], rawHeaders: readonly string[]): boolean {
   if (shape !== 'auto') return false;
   return rawHeaders.some(
     (name, i) => i % 2 === 0 && /^user-agent$/i.test(name) && AI_SDK.test(rawHeaders[i + 1] ?? ''),

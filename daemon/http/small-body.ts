@@ -1,7 +1,7 @@
 /** The body of a request that is not forwarded: small, and soon there. That of a management request is JSON in UTF-8. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Settings } from '../../config/settings.js';
+import type { Live } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { ClientGone } from './body.js';
@@ -11,7 +11,7 @@ import { bodyTooLarge } from './shape.js';
 export interface SmallBodyOptions {
   clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */
-  live: { readonly current: Pick<Settings, 'clientBodyTimeoutMs'> };
+  live: Live<'clientBodyTimeoutMs'>;
 }
 
 const LARGEST_BODY = 64 * 1024;

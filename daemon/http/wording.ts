@@ -1,13 +1,13 @@
 /** How a refusal is worded for a client of /v1: in its dialect, and with what it can do about it. */
 import type { IncomingMessage } from 'node:http';
-import type { Settings } from '../../config/settings.js';
+import type { Reloadable } from '../../config/settings.js';
 import type { Refusal } from '../core/refusal.js';
 import { isWellFormedSecret, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
 import { bearerOf, subprotocolsOf } from './credentials.js';
 import { type Dialect, dialectFor, goesByStatus } from './dialect.js';
 
-export type WordingSettings = Pick<Settings, 'errorShape'>;
+export type WordingSettings = Pick<Reloadable, 'errorShape'>;
 
 export interface Wording {
   dialect: Dialect;

@@ -1,5 +1,5 @@
 /** What `llmp doctor` finds, and what its checks look at. */
-import { type Environment, loadPart, type Settings, SettingsError } from '../../config/settings.js';
+import { type AllSettings, type Environment, loadPart, SettingsError } from '../../config/settings.js';
 import type { EnvFile, Sources } from '../../config/sources.js';
 
 /** Only `failed` is a reason to exit 9. What does not apply, or cannot be looked at because of another failure, is `skipped`. */
@@ -55,10 +55,10 @@ export interface Around {
 export const sourcesOf = ({ env, file }: Around): Sources => ({ env, file: file ?? undefined });
 
 /** Those settings, or null when they are wrong: `settings` has said how. */
-export function partOf<Wanted extends keyof Settings>(
+export function partOf<Wanted extends keyof AllSettings>(
   around: Around,
   keys: readonly Wanted[],
-): Pick<Settings, Wanted> | null {
+): Pick<AllSettings, Wanted> | null {
   if (around.isFileUnread) return null;
   try {
     return loadPart({ env: withoutDangers(around.env), file: around.file ?? undefined }, keys).settings;

@@ -1,8 +1,8 @@
-import type { Settings } from '../../config/settings.js';
+import type { Live, Settings } from '../../config/settings.js';
 import type { CacheStore, Clock, EventBus, Log, Pokes, RateWindows } from '../core/ports.js';
 import { MemoryEventBus } from './memory/event-bus.js';
 import { MemoryResponseCache } from './memory/response-cache.js';
-import { type RedisAddress, redisAddressFrom } from './redis/address.js';
+import { type RedisAddress, redisAddressFrom, type RedisSettings } from './redis/address.js';
 import type { RedisConnection } from './redis/connection.js';
 
 export interface SharedStores {
@@ -20,7 +20,17 @@ export interface SharedStores {
 }
 
 export interface SharedStoresOptions {
-  live: { readonly current: Settings };
+  settings: RedisSettings &
+    Pick<
+      Settings,
+      | 'httpCacheEnabled'
+      | 'httpCacheBackend'
+      | 'eventBus'
+      | 'redisStreamKey'
+      | 'redisStreamMaxLength'
+      | 'observabilityBufferSize'
+    >;
+  live: Live<'httpCacheMaxBytes'>;
   clock: Clock;
   log: Log;
   /** Which daemon this is, for those who read its events. */
@@ -36,8 +46,7 @@ export interface SharedStoresOptions {
  * second at most; one that is away keeps nobody from starting.
  */
 export async function openSharedStores(options: SharedStoresOptions): Promise<SharedStores> {
-  const { live, clock, log, instanceId, deriveKey, isShared } = options;
-  const settings = live.current;
+  const { settings, live, clock, log, instanceId, deriveKey, isShared } = options;
   const address = redisAddressFrom(settings);
   const isInMemory = settings.httpCacheEnabled && settings.httpCacheBackend === 'memory';
   const memory = isInMemory ? new MemoryResponseCache(live, clock) : null;
@@ -85,9 +94,9 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
   };
 }
 
-async function redisBusOf(address: RedisAddress, { live, clock, log, instanceId }: SharedStoresOptions) {
+async function redisBusOf(address: RedisAddress, { settings, clock, log, instanceId }: SharedStoresOptions) {
   const { RedisEventBus } = await import('./redis/event-bus.js');
-  const { redisStreamKey, redisStreamMaxLength, observabilityBufferSize } = live.current;
+  const { redisStreamKey, redisStreamMaxLength, observabilityBufferSize } = settings;
   return new RedisEventBus({
     address,
     instance: instanceId,

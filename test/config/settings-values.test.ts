@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { loadSettings, type Settings } from '../../config/settings.js';
+import { type AllSettings, loadSettings } from '../../config/settings.js';
 import { MANAGEMENT_TOKEN, problemsWith } from '../support/settings.js';
 
 interface Table {
   /** The row of the fault matrix that it shows. */
   row?: string;
   name: string;
-  key: keyof Settings;
+  key: keyof AllSettings;
   accepted: Record<string, unknown>;
   refused: string[];
 }
@@ -330,7 +330,8 @@ for (const [what, { row, name, key, accepted, refused }] of Object.entries(table
     const id = row === undefined ? '' : `${row} `;
     for (const [text, value] of Object.entries(accepted)) {
       it(`${id}take ${text}`, () => {
-        expect(loadSettings({ MANAGEMENT_TOKEN, [name]: text }).settings[key]).to.deep.equal(value);
+        const { settings, reloadable } = loadSettings({ MANAGEMENT_TOKEN, [name]: text });
+        expect({ ...settings, ...reloadable }[key]).to.deep.equal(value);
       });
     }
     for (const text of refused) {

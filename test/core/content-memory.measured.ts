@@ -19,10 +19,7 @@ function received(bytes: Buffer): Buffer {
 describe('the memory of a reader of event streams', () => {
   /** @returns what a reader holds when all have been fed, in bytes. */
   function heldByEach(count: number, feed: (reader: ContentReader) => void, capture = false): number {
-    const readers = new ContentReaders({
-      decode: () => null,
-      live: { current: { observabilityCaptureBodies: capture, observabilityMaxBodyBytes: 64 * KIB } },
-    });
+    const readers = new ContentReaders({ decode: () => null, mostCaptured: capture ? 64 * KIB : null });
     const before = heldAfterCollection();
     const all = Array.from({ length: count }, () => readers.begin());
     for (const reader of all) {

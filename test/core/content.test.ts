@@ -5,10 +5,7 @@ import type { ContentFacts, ModelUsage } from '../../daemon/core/events.js';
 import { decoder } from '../../daemon/http/proxy/decoding.js';
 
 const readers = (capture = false, most = 65_536) =>
-  new ContentReaders({
-    decode: decoder(),
-    live: { current: { observabilityCaptureBodies: capture, observabilityMaxBodyBytes: most } },
-  });
+  new ContentReaders({ decode: decoder(), mostCaptured: capture ? most : null });
 
 interface Told {
   type?: string;

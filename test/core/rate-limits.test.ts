@@ -186,7 +186,7 @@ describe('a limit for all', () => {
 describe('limits that SIGHUP changes', () => {
   const before = { IP_RATE_LIMIT: '2', RATE_LIMIT_WINDOW: '1h' };
   const change = (env: Environment) => {
-    scene.daemon.daemon.apply(loadSettings({ MANAGEMENT_TOKEN, ...before, ...env }).settings);
+    scene.daemon.daemon.apply(loadSettings({ MANAGEMENT_TOKEN, ...before, ...env }).reloadable);
   };
   beforeEach(async () => {
     await open(before);

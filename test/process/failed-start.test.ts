@@ -33,7 +33,7 @@ describe('a start that fails', () => {
   });
 
   function start(env: Record<string, string>, alter = (settings: Settings) => settings) {
-    const { settings } = loadSettings({
+    const { settings, reloadable } = loadSettings({
       MANAGEMENT_TOKEN,
       LISTEN_ADDR: '127.0.0.1:0',
       UPSTREAM_BASE_URL: 'http://127.0.0.1:9',
@@ -42,7 +42,8 @@ describe('a start that fails', () => {
       ENABLE_METRICS: 'true',
       ...env,
     });
-    return compose({ settings: alter(settings), log: recordingLog().log, clock: new TestClock(), version: '0.1.0' });
+    const { log } = recordingLog();
+    return compose({ settings: alter(settings), reloadable, log, clock: new TestClock(), version: '0.1.0' });
   }
 
   async function expectFailed(starting: Promise<unknown>, why: RegExp): Promise<void> {

@@ -26,7 +26,7 @@ describe('settings read again', () => {
       { LOG_LEVEL: 'warn' },
       { REQUEST_TIMEOUT: '5s', CLIENT_BODY_TIMEOUT: '6s', UPSTREAM_CONNECT_TIMEOUT: '7s' },
     );
-    expect(loaded.settings).to.include({
+    expect(loaded.reloadable).to.include({
       logLevel: 'info',
       requestTimeoutMs: 5000,
       clientBodyTimeoutMs: 6000,
@@ -46,7 +46,8 @@ describe('settings read again', () => {
     const fresh = load({ MANAGEMENT_TOKEN: canary('management'), MAX_REQUEST_SIZE: '1MB', LOG_LEVEL: 'debug' });
     const first = reloaded(before, fresh);
     expect(first.waiting).to.deep.equal(['MANAGEMENT_TOKEN', 'MAX_REQUEST_SIZE']);
-    expect(first.loaded.settings).to.deep.equal({ ...before.settings, logLevel: 'debug' });
+    expect(first.loaded.settings).to.deep.equal(before.settings);
+    expect(first.loaded.reloadable).to.deep.equal({ ...before.reloadable, logLevel: 'debug' });
     const second = reloaded(first.loaded, fresh);
     expect(second).to.deep.include({ waiting: first.waiting, changed: {} });
   });
@@ -61,7 +62,7 @@ describe('a daemon whose settings are read again', () => {
     UPSTREAM_CONNECTIONS: '2',
   };
   const change = (env: Environment) => {
-    scene.daemon.daemon.apply(load({ ...before, ...env }).settings);
+    scene.daemon.daemon.apply(load({ ...before, ...env }).reloadable);
   };
   const open = async (upstream?: string) => {
     scene = await Scene.open(before, upstream);

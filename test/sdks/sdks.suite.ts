@@ -180,7 +180,7 @@ class Performance {
     );
     const limit = (most: string) => {
       const settings = { MANAGEMENT_TOKEN, ...env, IP_RATE_LIMIT: most, RATE_LIMIT_WINDOW: '1h' };
-      daemon.daemon.apply(loadSettings(settings).settings);
+      daemon.daemon.apply(loadSettings(settings).reloadable);
     };
     // Before the daemon looks at the request.
     daemon.daemon.server.prependListener('request', ({ headers: { 'x-scenario': id } }) => {

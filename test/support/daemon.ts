@@ -88,7 +88,7 @@ export async function startDaemon({
   }
   const { logged, log } = recordingLog();
   const ended: RequestEnded[] = [];
-  const { settings } = loadSettings({
+  const { settings, reloadable } = loadSettings({
     MANAGEMENT_TOKEN,
     LISTEN_ADDR: '127.0.0.1:0',
     UPSTREAM_BASE_URL: upstream ?? 'http://127.0.0.1:9',
@@ -100,6 +100,7 @@ export async function startDaemon({
   });
   const daemon = await compose({
     settings,
+    reloadable,
     log,
     clock,
     version: '0.1.0',

@@ -26,7 +26,8 @@ export type Decode = (coding: string, bytes: Buffer) => Buffer | null | Promise<
 
 export interface ContentOptions {
   decode: Decode;
-  live: { readonly current: { observabilityCaptureBodies: boolean; observabilityMaxBodyBytes: number } };
+  /** How many bytes of each body are told of; null: none. */
+  mostCaptured: number | null;
 }
 
 // Beyond it the ends are known.
@@ -63,8 +64,7 @@ export class ContentReaders {
   }
 
   begin(): ContentReader {
-    const { observabilityCaptureBodies, observabilityMaxBodyBytes } = this.options.live.current;
-    return new ContentReader(this, observabilityCaptureBodies ? observabilityMaxBodyBytes : null);
+    return new ContentReader(this, this.options.mostCaptured);
   }
 
   modelOfKept(answer: { body: Buffer }): string | null {

@@ -1,4 +1,5 @@
 import { type RequestHandler, Router } from 'express';
+import type { Live } from '../../../config/settings.js';
 import { type MigrationReport, wireMigrations } from '../../api/migrations.js';
 import { type Operations, operations } from '../../api/operations.js';
 import { AtOnce } from '../../core/at-once.js';
@@ -19,7 +20,6 @@ import { bearerOf, exactly } from '../credentials.js';
 import { type Asked, type Handlers, serve } from './endpoints.js';
 import { eventFeed } from './event-feed.js';
 import type { EventStreams } from './event-stream.js';
-import type { SmallBodyOptions } from '../small-body.js';
 import { openApi } from './openapi.js';
 import {
   auditFilter,
@@ -66,7 +66,7 @@ export interface ManageOptions {
   version: string;
   clock: Clock;
   /** Those in force: SIGHUP may put others in their place. */
-  live: { readonly current: CorsSettings & SmallBodyOptions['live']['current'] };
+  live: Live<keyof CorsSettings | 'clientBodyTimeoutMs'>;
 }
 
 export function manageRoutes(options: ManageOptions): Router {

@@ -3,15 +3,13 @@ import type { Socket } from 'node:net';
 import type { buildConnector as Build, Dispatcher } from 'undici';
 import buildConnector from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
-import type { Settings } from '../../../config/settings.js';
+import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { deadline } from './deadline.js';
 import { rememberedNames } from './names.js';
 
 /** Those in force: SIGHUP may put others in their place. */
-export interface LiveTimeouts {
-  readonly current: Pick<Settings, 'upstreamConnectTimeoutMs'>;
-}
+export type LiveTimeouts = Live<'upstreamConnectTimeoutMs'>;
 
 export type Connect = (...args: Parameters<Build.connector>) => Socket;
 

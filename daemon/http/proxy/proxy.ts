@@ -12,7 +12,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Settings } from '../../../config/settings.js';
+import type { Live, Reloadable, Settings } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
 import type { Admission } from '../../core/admission.js';
 import type { Fresh, ResponseCache } from '../../core/cache/response-cache.js';
@@ -43,11 +43,9 @@ import type { Untaken } from '../untaken.js';
 import { Watches } from './watch.js';
 import type { WordingSettings } from '../wording.js';
 
-type ProxySettings = CorsSettings &
-  WordingSettings &
-  Pick<Settings, 'maxRequestBytes' | 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
+type ProxySettings = CorsSettings & WordingSettings & Pick<Reloadable, 'requestTimeoutMs' | 'clientBodyTimeoutMs'>;
 
-export interface ProxyOptions extends RecordOptions {
+export interface ProxyOptions extends RecordOptions, Pick<Settings, 'maxRequestBytes'> {
   admission: Admission;
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countValid'>;
   /** Null when it is off. */
@@ -58,7 +56,7 @@ export interface ProxyOptions extends RecordOptions {
   bodies: HeldBodies;
   forwarder: Forwarder;
   /** Those in force: SIGHUP may put others in their place. A request keeps what it began with. */
-  live: { readonly current: ProxySettings };
+  live: Live<keyof ProxySettings>;
   /** False before the database is there, and when draining is over. */
   isServing: () => boolean;
   /**
@@ -162,7 +160,7 @@ class Exchange extends Member implements Receiver, Visitor {
   // It waits only where there is something to wait for: each `await` costs, and lets others in between.
   async run(): Promise<void> {
     try {
-      const fields = checkShape(this.req, this.#settings.maxRequestBytes);
+      const fields = checkShape(this.req, this.options.maxRequestBytes);
       this.#record.identify(fields);
       if (fields.cdnLoop?.includes(this.options.loopMark)) throw loopDetected();
       if (this.expectsContinue) checkExpectation(this.req);
@@ -261,7 +259,7 @@ class Exchange extends Member implements Receiver, Visitor {
       holdBody(this.req, held, this.#turn, seek);
       return;
     }
-    const streaming = streamBody(this.req, this.#settings.maxRequestBytes, this.#turn);
+    const streaming = streamBody(this.req, this.options.maxRequestBytes, this.#turn);
     const isGathered = this.options.cache !== null && isSoughtByBody(this.req, fields);
     const reading = isGathered ? streaming.then((body) => gatherBody(body, LARGEST_LOOKED_UP, held)) : streaming;
     reading.then(seek, (error: unknown) => {

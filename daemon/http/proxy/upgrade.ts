@@ -15,7 +15,7 @@
  */
 import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Settings } from '../../../config/settings.js';
+import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
 import type { Admission } from '../../core/admission.js';
 import { RealtimeReader } from '../../core/content/realtime.js';
@@ -43,7 +43,7 @@ import { wordingFor, type WordingSettings } from '../wording.js';
 
 type UpgradeSettings = CorsSettings &
   WordingSettings &
-  Pick<Settings, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
+  Pick<Reloadable, 'requestTimeoutMs' | 'upstreamConnectTimeoutMs' | 'websocketIdleTimeoutMs'>;
 
 export interface UpgradeOptions extends RecordOptions {
   admission: Admission;
@@ -56,7 +56,7 @@ export interface UpgradeOptions extends RecordOptions {
   bodies: HeldBodies;
   forward: ForwardUpgrade;
   /** Those in force: SIGHUP may put others in their place. A connection keeps what it began with. */
-  live: { readonly current: UpgradeSettings };
+  live: Live<keyof UpgradeSettings>;
   /** False before the database is there, and when draining is over. */
   isServing: () => boolean;
   /** As in proxy.ts. */

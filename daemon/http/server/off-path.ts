@@ -3,6 +3,7 @@
  * is not quite right, so they are refused in the SDK's dialect and told what the base URL is.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Live } from '../../../config/settings.js';
 import type { Refusal } from '../../core/refusal.js';
 import { isHost } from '../shape.js';
 import { type Wording, wordingFor, wordingOfUnread, type WordingSettings } from '../wording.js';
@@ -16,7 +17,7 @@ export interface OffPath {
 
 export interface OffPathOptions {
   /** Those in force: SIGHUP may put others in their place. */
-  live: { readonly current: WordingSettings };
+  live: Live<keyof WordingSettings>;
   /** Whether the client came over TLS, which ends at a proxy in front. */
   isTls: (req: IncomingMessage) => boolean;
 }

@@ -1,5 +1,6 @@
 /** A listener, one node:http server: /v1 goes straight to the proxy, everything else to the Express app. */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { Live } from '../../../config/settings.js';
 import type { Clock, Log } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Bounds } from './bounds.js';
@@ -38,7 +39,7 @@ export interface ServerOptions {
   maxConnections: number;
   isDraining: () => boolean;
   /** Those in force: SIGHUP may put others in their place. */
-  live: { readonly current: CorsSettings };
+  live: Live<keyof CorsSettings>;
 }
 
 const HEADERS_TIMEOUT_MS = 10_000;

@@ -325,7 +325,7 @@ describe('CORS_ALLOWED_ORIGINS read again', () => {
   after(() => scene.close());
 
   const apply = (env: Record<string, string>) => {
-    scene.daemon.daemon.apply(loadSettings({ MANAGEMENT_TOKEN, ...env }).settings);
+    scene.daemon.daemon.apply(loadSettings({ MANAGEMENT_TOKEN, ...env }).reloadable);
   };
   const allowed = async (origin: string) => {
     const answers = [

@@ -11,7 +11,7 @@ import { TestClock } from '../clock.js';
 import { seededRandom } from '../model.js';
 import { type Asking, Call } from './call.js';
 import { type Chooser, chooserOf, type Gate, Gates, Violation } from './gates.js';
-import { Instance, settings } from './instance.js';
+import { Instance, loadedSettings } from './instance.js';
 import { judge } from './judge.js';
 import { type ModelProject, type ModelToken, Tables } from './tables.js';
 import { type Ask, DEFAULT_TTL_PATH, Upstream } from './upstream.js';
@@ -66,7 +66,7 @@ export async function runHistory(options: HistoryOptions): Promise<Totals> {
 }
 
 function inMemory(clock: TestClock, instances: number): Promise<Place> {
-  const store = new MemoryResponseCache({ current: settings() }, clock);
+  const store = new MemoryResponseCache({ current: loadedSettings().reloadable }, clock);
   return Promise.resolve({
     stores: Array.from({ length: instances }, () => store),
     agesByClock: true,

@@ -1,6 +1,6 @@
 /** One instance of llmp from its HTTP server to its store; only the network, the upstream and the database are stand-ins. */
 import { createServer, type Server } from 'node:http';
-import { loadSettings, type Settings } from '../../../config/settings.js';
+import { type Loaded, loadSettings } from '../../../config/settings.js';
 import { Admission } from '../../../daemon/core/admission.js';
 import { ResponseCache } from '../../../daemon/core/cache/response-cache.js';
 import { ContentReaders } from '../../../daemon/core/content/reader.js';
@@ -25,15 +25,15 @@ export const silent: Log = {
   error: () => undefined,
 };
 
-let loaded: Settings | null = null;
-export const settings = (): Settings =>
+let loaded: Loaded | null = null;
+export const loadedSettings = (): Loaded =>
   (loaded ??= loadSettings({
     MANAGEMENT_TOKEN,
     UPSTREAM_BASE_URL: 'http://upstream.test',
     HTTP_CACHE_ENABLED: 'true',
     HTTP_CACHE_DEFAULT_TTL: String(DEFAULT_TTL_SECONDS),
     HTTP_CACHE_DEFAULT_TTL_PATHS: DEFAULT_TTL_PATH,
-  }).settings);
+  }));
 
 export interface InstanceOptions {
   index: number;
@@ -55,7 +55,8 @@ export class Instance {
   readonly ended: RequestEnded[] = [];
 
   constructor({ index, store, isGated, gates, tables, upstream, clock }: InstanceOptions) {
-    const live = { current: settings() };
+    const { settings, reloadable } = loadedSettings();
+    const live = { current: reloadable };
     const instanceId = `instance-${index}`;
     this.index = index;
     this.store = new GatedStore(store, gates, instanceId, isGated);
@@ -75,10 +76,11 @@ export class Instance {
       untaken: { watch: () => undefined },
       bodies: new HeldBodies(),
       cache: this.cache,
-      contents: new ContentReaders({ decode: () => null, live }),
+      contents: new ContentReaders({ decode: () => null, mostCaptured: null }),
       forwarder: upstream.forwarderOf(index),
       clock,
       live,
+      maxRequestBytes: settings.maxRequestBytes,
       isServing: () => true,
       loopMark: instanceId,
       afterwards: new Afterwards(clock),
