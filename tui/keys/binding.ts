@@ -44,3 +44,14 @@ export function keyShown(key: string, ascii: boolean): string {
   if (known) return known[ascii ? 1 : 0];
   return key.replace(/^ctrl\+/, '^').replace(/^shift\+tab$/, ascii ? 'shift+tab' : '⇧tab');
 }
+
+/** What changes the state and needs nothing done for it. */
+export const step =
+  (change: (state: State) => State) =>
+  (state: State): Step => [change(state)];
+
+/** The first of several reasons why a key cannot act that holds; null when none does. */
+export const firstOf =
+  (...reasons: ((state: State) => string | null)[]) =>
+  (state: State) =>
+    reasons.reduce<string | null>((why, reason) => why ?? reason(state), null);

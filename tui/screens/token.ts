@@ -1,7 +1,7 @@
 /** One token looked at closely. */
 import { relativeTime, shortId } from '../../console/views.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
-import { commandLine } from '../keys/screens.js';
+import { commandLine } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
 import { fact } from '../parts/facts.js';
 import { dateTime, exact, percent } from '../parts/figures.js';

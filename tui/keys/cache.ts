@@ -1,0 +1,17 @@
+/** The keys of the cache. */
+import * as forms from '../state/forms.js';
+import { whyNoChange } from '../state/state.js';
+import type { Binding } from './binding.js';
+
+export const CACHE_BINDINGS: readonly Binding[] = [
+  {
+    keys: ['x'],
+    on: ['cache'],
+    label: 'purge',
+    meaning: 'remove kept answers; how many is told before',
+    footer: 1,
+    unless: (state) =>
+      state.cache.cache?.backend === 'off' ? 'The cache is off: HTTP_CACHE_ENABLED' : whyNoChange(state),
+    run: forms.purge,
+  },
+];
