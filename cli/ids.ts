@@ -1,12 +1,11 @@
 /** From what an operator types to the full id of one project or token. */
 import type { ManagementClient, Page } from '../daemon/api/client.js';
+import { BEGINNING_OF_ID, MAX_PAGE_SIZE, SHORTEST_ID_PREFIX, WHOLE_ID } from '../daemon/api/vocabulary.js';
 import { EXIT, Failure, quoted, usage } from '../console/failure.js';
 
 export type Noun = 'project' | 'token';
 
-const SHORTEST_PREFIX = 6;
-const WHOLE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const BEGINNING_OF_ID = /^[0-9a-f][0-9a-f-]{5,35}$/i;
+const LARGEST = String(MAX_PAGE_SIZE);
 // So short a list tells an operator which one was meant.
 const AMBIGUOUS_SHOWN = 5;
 
@@ -25,7 +24,7 @@ export function checkedId(noun: Noun, given: string): string {
   }
   if (BEGINNING_OF_ID.test(given) || (noun === 'project' && given !== '')) return given;
   throw usage(`${quoted(given)} cannot be the id of a ${noun}`, {
-    advice: `Give an id, or at least its first ${SHORTEST_PREFIX} characters; see: llmp ${noun} list`,
+    advice: `Give an id, or at least its first ${SHORTEST_ID_PREFIX} characters; see: llmp ${noun} list`,
   });
 }
 
@@ -38,11 +37,11 @@ export async function wholeIdOf(client: ManagementClient, noun: Noun, given: str
     noun === 'token'
       ? // The filter finds names as well.
         await idsOf(
-          (cursor) => client.tokens({ q: beginning, limit: '1000', ...cursor }),
+          (cursor) => client.tokens({ q: beginning, limit: LARGEST, ...cursor }),
           ({ id }) => id.startsWith(beginning),
         )
       : await idsOf(
-          (cursor) => client.projects({ limit: '1000', ...cursor }),
+          (cursor) => client.projects({ limit: LARGEST, ...cursor }),
           ({ id, name }) => name === given || (isBeginning && id.startsWith(beginning)),
         );
   const [id, ...others] = found;

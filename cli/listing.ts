@@ -1,10 +1,10 @@
 /** Whole lists out of pages. */
 import { integer } from '../config/kinds.js';
 import type { Page } from '../daemon/api/client.js';
+import { MAX_PAGE_SIZE } from '../daemon/api/vocabulary.js';
 import { value } from './option.js';
 import type { Output } from './output.js';
 
-const PAGE_SIZE = 1000;
 // More than anybody reads, and still only ten requests.
 const DEFAULT_LIMIT = 10_000;
 
@@ -20,7 +20,7 @@ export async function listed<T>(
   const items: T[] = [];
   let cursor: string | null = null;
   do {
-    const size = String(Math.min(PAGE_SIZE, bound - items.length));
+    const size = String(Math.min(MAX_PAGE_SIZE, bound - items.length));
     const page: Page<T> = await fetchPage(cursor === null ? { limit: size } : { limit: size, cursor });
     items.push(...page.items);
     cursor = page.next;

@@ -1,30 +1,10 @@
 /** Everything that can go wrong, with its exit code and what the operator reads about it. */
 import { ApiError, Unreachable } from '../daemon/api/client.js';
+import { EXIT } from '../daemon/api/vocabulary.js';
 import type { Explanation } from './explanation.js';
 import { whyUnreachable } from './unreachable.js';
 
-export const EXIT = {
-  done: 0,
-  refused: 1,
-  usage: 2,
-  managementToken: 3,
-  notFound: 4,
-  conflict: 5,
-  unreachable: 6,
-  tooMany: 7,
-  serverError: 8,
-  checkFailed: 9,
-  cannotListen: 69,
-  crash: 70,
-  permission: 77,
-  configuration: 78,
-  notExecutable: 126,
-  noSuchCommand: 127,
-  hangUp: 129,
-  interrupted: 130,
-  closedPipe: 141,
-  terminated: 143,
-} as const;
+export { EXIT };
 
 /** @param ending what `untilInterrupted` gives, aborted. @returns the exit code of the signal that ended a command, as shells have it. */
 export function endedBy({ reason }: AbortSignal): number {
@@ -45,7 +25,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   serverError: 'The daemon answered 5xx: it failed, or what it needs is away.',
   checkFailed:
     'A check failed: `status`, `doctor`, `migrate status --exit-code`, `config validate`, `audit verify` and the like.',
-  cannotListen: 'Daemon and dispatcher: the address is in use, or what is needed is away.',
+  unavailable: 'Daemon and dispatcher: the address is in use, or what is needed is away.',
   crash: 'A defect of llmp.',
   permission: 'Daemon and dispatcher: something may not be read or written.',
   configuration: 'Daemon and dispatcher: the settings are wrong, or another daemon has the database.',

@@ -1,20 +1,20 @@
 /** How long a token is to live, as a person says it. */
 import type { Kind } from '../config/kinds.js';
 import type { TokenCreate } from '../daemon/api/contract.js';
+import { MAX_DURATION_HOURS } from '../daemon/api/vocabulary.js';
 
 /** As the API takes it: one of the two. */
 export type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
 
-const LONGEST_HOURS = 8760;
 // Beyond 30 days a token no longer withers so much as it lingers.
 export const LONGEST_RECOMMENDED_HOURS = 720;
 
 export const lifetime: Kind<Lifetime> = {
-  accepts: `hours from 1 to ${LONGEST_HOURS} such as 48, or a time with a unit such as 90m, 48h or 7d`,
+  accepts: `hours from 1 to ${MAX_DURATION_HOURS} such as 48, or a time with a unit such as 90m, 48h or 7d`,
   parse(given) {
     const [, digits, unit] = /^(\d{1,6})([mhd]?)$/.exec(given) ?? [];
     const amount = Number(digits) * (unit === 'd' ? 24 : 1);
-    if (!digits || amount < 1 || amount > LONGEST_HOURS * (unit === 'm' ? 60 : 1)) return undefined;
+    if (!digits || amount < 1 || amount > MAX_DURATION_HOURS * (unit === 'm' ? 60 : 1)) return undefined;
     return unit === 'm' ? { duration_minutes: amount } : { duration_hours: amount };
   },
 };

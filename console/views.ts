@@ -27,8 +27,6 @@ const STATES: Record<WireTokenState, StateMark> = {
   project_inactive: { glyph: '◌', ascii: '=', word: 'project off', tint: 'dim' },
 };
 
-export const TOKEN_STATES = Object.keys(STATES) as WireTokenState[];
-
 /** @param state as the daemon says it: a newer one may know states that this release does not. */
 export function stateShown(state: string, { ascii }: Pick<Look, 'ascii'>): string {
   const mark = (STATES as Partial<Record<string, StateMark>>)[state];

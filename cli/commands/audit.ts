@@ -2,6 +2,7 @@
 import { oneOf } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../../daemon/api/contract.js';
+import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 import { auditVerify } from './audit-verify.js';
 import { command, type Invocation } from '../command.js';
 import { text, value } from '../option.js';
@@ -11,37 +12,12 @@ import { limit, listed } from '../listing.js';
 import { moment, timestampOf } from '../../console/span.js';
 import { auditView } from '../../console/views.js';
 
-/** Each of them, so that one that is new is missed by the compiler. */
-const ACTIONS = Object.keys({
-  'token.create': true,
-  'token.use': true,
-  'token.revoke': true,
-  'token.reactivate': true,
-  'token.revoke_all': true,
-  'project.create': true,
-  'project.update': true,
-  'project.delete_refused': true,
-  'cache.purge': true,
-  'migrations.up': true,
-  'management.denied': true,
-  'admin.login': true,
-  'admin.logout': true,
-} satisfies Record<WireAuditRecord['action'], true>) as WireAuditRecord['action'][];
-const ACTORS = Object.keys({
-  management: true,
-  admin: true,
-  cli: true,
-  tui: true,
-  token: true,
-  system: true,
-} satisfies Record<WireAuditRecord['actor'], true>) as WireAuditRecord['actor'][];
-
 const filters = {
-  action: value('--action <ACTION>', oneOf(...ACTIONS), `only this action: ${ACTIONS.join(', ')}`),
-  actor: value('--actor <ACTOR>', oneOf(...ACTORS), `only by this actor: ${ACTORS.join(', ')}`),
+  action: value('--action <ACTION>', oneOf(...AUDIT_ACTIONS), `only this action: ${AUDIT_ACTIONS.join(', ')}`),
+  actor: value('--actor <ACTOR>', oneOf(...AUDIT_ACTORS), `only by this actor: ${AUDIT_ACTORS.join(', ')}`),
   projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
   tokenId: text('--token-id <ID>', 'only of this token', 'token'),
-  outcome: value('--outcome <OUTCOME>', oneOf('success', 'denied', 'error'), 'success, denied or error'),
+  outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'success, denied or error'),
 };
 
 const spans = {
@@ -112,7 +88,7 @@ const exported = command({
     do {
       const page: { items: WireAuditRecord[]; next: string | null } = await client.auditRecords({
         ...query,
-        limit: '1000',
+        limit: String(MAX_PAGE_SIZE),
         ...(cursor !== null && { cursor }),
       });
       lines(page.items);

@@ -53,7 +53,7 @@ export const demoCommand = command({
 
 function startFailure(error: unknown, port: number): unknown {
   if ((error as { code?: unknown }).code !== 'EADDRINUSE') return error;
-  return new Failure(EXIT.cannotListen, `cannot listen on port ${port}`, {
+  return new Failure(EXIT.unavailable, `cannot listen on port ${port}`, {
     why: 'it is in use',
     advice: 'Leave out --port for a free one',
     code: 'cannot_listen',

@@ -2,6 +2,7 @@
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
 import type { EventQuery, WireEvent } from '../../daemon/api/contract.js';
+import { EVENT_KINDS, REQUEST_EVENT_KIND, STATUS_LIST } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
 import { flag, text, value } from '../option.js';
 import { checkedId, wholeIdOf } from '../ids.js';
@@ -10,18 +11,9 @@ import { shortId } from '../../console/views.js';
 
 const statuses: Kind<string> = {
   accepts: 'statuses or classes of them, separated by commas, such as 429 or 4xx,5xx',
-  parse: (given) => (/^[1-5](?:xx|\d\d)(?:,[1-5](?:xx|\d\d)){0,19}$/.test(given) ? given : undefined),
+  parse: (given) => (STATUS_LIST.test(given) ? given : undefined),
   isList: true,
 };
-
-const KINDS: readonly [WireEvent['kind'], ...WireEvent['kind'][]] = [
-  'request.completed',
-  'token.created',
-  'token.revoked',
-  'token.reactivated',
-  'project.changed',
-  'cache.purged',
-];
 
 const tail = command({
   path: ['manage', 'events', 'tail'],
@@ -35,7 +27,7 @@ const tail = command({
     projectId: text('--project-id <ID>', 'of this project, by its name or id', 'project'),
     tokenId: text('--token-id <ID>', 'of this token', 'token'),
     status: value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
-    kind: value('--kind <KIND>', oneOf(...KINDS), `one of ${KINDS.join(', ')}`),
+    kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `one of ${EVENT_KINDS.join(', ')}`),
     follow: flag('-f, --follow', 'go on with what comes, which it does anyway'),
   },
   async run(invocation) {
@@ -58,14 +50,14 @@ const tail = command({
   },
 });
 
-type RequestEvent = Extract<WireEvent, { kind: 'request.completed' }>;
+type RequestEvent = Extract<WireEvent, { kind: typeof REQUEST_EVENT_KIND }>;
 type ChangeEvent = Exclude<WireEvent, RequestEvent>;
 /** With what only one of the two has. */
 type Shown = WireEvent &
   Partial<Omit<RequestEvent, keyof ChangeEvent>> &
   Partial<Omit<ChangeEvent, keyof RequestEvent>>;
 
-const isRequest = (event: WireEvent): event is RequestEvent => event.kind === 'request.completed';
+const isRequest = (event: WireEvent): event is RequestEvent => event.kind === REQUEST_EVENT_KIND;
 const ofRequest = (show: (event: RequestEvent) => string) => (event: WireEvent) =>
   isRequest(event) ? show(event) : '';
 

@@ -2,6 +2,7 @@
 import { integer } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate } from '../../daemon/api/contract.js';
+import { MAX_CAP } from '../../daemon/api/vocabulary.js';
 import type { Invocation } from '../command.js';
 import { text, value, type Values } from '../option.js';
 import { usage } from '../../console/failure.js';
@@ -21,7 +22,7 @@ export const issuingOptions = (hours: number, name: string) => ({
     lifetime,
     `lifetime: hours, or a time such as 90m, 48h or 7d (default: ${hours}h)`,
   ),
-  maxRequests: value('--max-requests <COUNT>', integer(0, 2_147_483_647), 'how often it can be used; 0 is unlimited'),
+  maxRequests: value('--max-requests <COUNT>', integer(0, MAX_CAP), 'how often it can be used; 0 is unlimited'),
   name: text('--name <TEXT>', name),
 });
 

@@ -13,6 +13,7 @@ import { issuingOptions, tokenWanted } from './issuing.js';
 import { serverOf } from '../connection/server.js';
 import { Signals } from '../signals.js';
 import { shortId } from '../../console/views.js';
+import { MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
 
 const baseUrl: Kind<string> = {
   accepts: 'http://… or https://…, without credentials',
@@ -77,12 +78,10 @@ function baseUrlOf(server: string): string {
   throw usage('no base URL leads to a unix socket', { advice: 'Say with --base-url where /v1 is served over TCP' });
 }
 
-const LONGEST_NAME = 100;
-
 /** A name as the daemon takes it. */
 function nameOf(file: string): string {
   const characters = Array.from(visible(basename(file)).trim());
-  return characters.slice(0, LONGEST_NAME).join('') || 'run';
+  return characters.slice(0, MAX_NAME_LENGTH).join('') || 'run';
 }
 
 // A token whose answer comes later than this is nobody's: its secret is lost with the answer.

@@ -2,12 +2,13 @@
 import type { WireStatus } from '../../daemon/api/contract.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import { NO_STATUS, NOT_SAID, statusOf } from '../../daemon/api/older.js';
+import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { flag } from '../option.js';
 import { EXIT, failureOf } from '../../console/failure.js';
 import type { Health } from '../connection/probes.js';
 import type { Look, View } from '../../console/table.js';
-import { relativeTime, stateShown, TOKEN_STATES } from '../../console/views.js';
+import { relativeTime, stateShown } from '../../console/views.js';
 
 /** What only an operator is told. */
 const FACTS = [

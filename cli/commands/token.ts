@@ -2,6 +2,7 @@
 import { oneOf } from '../../config/kinds.js';
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
+import { MAX_PAGE_SIZE, TOKEN_SORT_FIELDS, TOKEN_SORT_ORDERS, TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { type Change, dryRun, onEachId, TOKENS } from '../batch.js';
 import { command, type Invocation } from '../command.js';
 import { flag, text, value, valuesOf } from '../option.js';
@@ -11,13 +12,12 @@ import { limit, listed } from '../listing.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
-import { TOKEN_STATES, tokenView } from '../../console/views.js';
+import { tokenView } from '../../console/views.js';
 import { whois } from './token-whois.js';
 
 // A page of the API: more than anybody looks at.
-const WATCHED = 1_000;
-const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name', 'live'];
-const sortOrder = oneOf(...SORT_FIELDS.flatMap((field) => [field, `-${field}`]));
+const WATCHED = MAX_PAGE_SIZE;
+const sortOrder = oneOf(...TOKEN_SORT_ORDERS);
 
 const list = command({
   path: ['manage', 'token', 'list'],
@@ -33,7 +33,7 @@ const list = command({
     activeOnly: flag('--active-only', 'only those that can be used now'),
     state: valuesOf('--state <STATE>', TOKEN_STATES, `only tokens in these states: ${TOKEN_STATES.join(', ')}`),
     expiresWithin: value('--expires-within <TIME>', span, 'only those that expire between now and then, such as 2h'),
-    sort: value('--sort <FIELD>', sortOrder, `${SORT_FIELDS.join(', ')}; with - in front descending`),
+    sort: value('--sort <FIELD>', sortOrder, `${TOKEN_SORT_FIELDS.join(', ')}; with - in front descending`),
     limit,
     watch: flag(
       '--watch',

@@ -2,6 +2,7 @@
 import type { Kind } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../daemon/api/contract.js';
+import { MAX_PAGE_SIZE, USAGE_DIMENSIONS, type UsageDimension } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
 import { text, value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
@@ -10,17 +11,14 @@ import { moment, timestampOf } from '../../console/span.js';
 import type { Column, View } from '../../console/table.js';
 import { shortId } from '../../console/views.js';
 
-const DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
-type Dimension = (typeof DIMENSIONS)[number];
-
-const dimensions: Kind<Dimension[]> = {
-  accepts: `any of ${DIMENSIONS.join(', ')}, separated by commas`,
+const dimensions: Kind<UsageDimension[]> = {
+  accepts: `any of ${USAGE_DIMENSIONS.join(', ')}, separated by commas`,
   parse(given) {
     const named = given.split(',');
-    const known = DIMENSIONS.filter((dimension) => named.includes(dimension));
+    const known = USAGE_DIMENSIONS.filter((dimension) => named.includes(dimension));
     return known.length === named.length ? known : undefined;
   },
-  values: DIMENSIONS,
+  values: USAGE_DIMENSIONS,
   isList: true,
 };
 
@@ -33,7 +31,7 @@ export const usageCommand = command({
     ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'a month, for a spreadsheet'],
   ],
   options: {
-    by: value('--by <LIST>', dimensions, `a line for each ${DIMENSIONS.join(', ')}, or combination of them`),
+    by: value('--by <LIST>', dimensions, `a line for each ${USAGE_DIMENSIONS.join(', ')}, or combination of them`),
     since: value('--since <TIME>', moment, 'from the hour of then on, such as 24h or 2030-01-31; 7d unless given'),
     until: value('--until <TIME>', moment, 'until the end of the hour of then; now unless given'),
     projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
@@ -61,8 +59,8 @@ export const usageCommand = command({
 });
 
 /** A page of them at most; others are known by their ids. */
-async function namesOf(client: ManagementClient, by: readonly Dimension[]): Promise<Map<string, string>> {
-  const limit = '1000';
+async function namesOf(client: ManagementClient, by: readonly UsageDimension[]): Promise<Map<string, string>> {
+  const limit = String(MAX_PAGE_SIZE);
   const [projects, tokens] = await Promise.all([
     by.includes('project') ? client.projects({ limit }) : null,
     by.includes('token') ? client.tokens({ limit, sort: '-last_used_at' }) : null,
@@ -73,16 +71,16 @@ async function namesOf(client: ManagementClient, by: readonly Dimension[]): Prom
 
 const NONE = '-';
 
-function viewOf(by: readonly Dimension[], names: ReadonlyMap<string, string>): View<WireUsageLine> {
+function viewOf(by: readonly UsageDimension[], names: ReadonlyMap<string, string>): View<WireUsageLine> {
   const nameOf = (id: string | null | undefined) => (id ? (names.get(id) ?? shortId(id)) : NONE);
-  const dimensionColumns: Record<Dimension, Column<WireUsageLine>> = {
+  const dimensionColumns: Record<UsageDimension, Column<WireUsageLine>> = {
     token: { title: 'TOKEN', rank: 0, show: ({ token_id }) => nameOf(token_id), shrinks: true },
     project: { title: 'PROJECT', rank: 0, show: ({ project_id }) => nameOf(project_id), shrinks: true },
     model: { title: 'MODEL', rank: 0, show: ({ model }) => model ?? NONE, shrinks: true },
     hour: { title: 'HOUR (UTC)', rank: 0, show: ({ hour }) => (hour ?? '').slice(0, 16).replace('T', ' ') },
     day: { title: 'DAY (UTC)', rank: 0, show: ({ day }) => (day ?? '').slice(0, 10) },
   };
-  const fields: Record<Dimension, keyof WireUsageLine> = {
+  const fields: Record<UsageDimension, keyof WireUsageLine> = {
     token: 'token_id',
     project: 'project_id',
     model: 'model',

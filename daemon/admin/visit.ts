@@ -3,6 +3,7 @@ import type { ReactElement } from 'react';
 import { ApiError, type ManagementClient, type Page } from '../api/client.js';
 import type { WireProject } from '../api/contract.js';
 import type { Section } from './pages/document.js';
+import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 
 export interface Visit {
   params: Readonly<Record<string, string>>;
@@ -92,7 +93,7 @@ function sentence(text: string): string {
 }
 
 // What one page of the API can hold; who has more projects sees the rest of them by their ids.
-const MOST_NAMED = '1000';
+const MOST_NAMED = String(MAX_PAGE_SIZE);
 
 /** All projects, as far as a choice of one makes sense. */
 export async function allProjects(client: ManagementClient, more: { is_active?: string } = {}): Promise<WireProject[]> {

@@ -1,6 +1,7 @@
 /** The management API's wire types, inferred from the schemas, and the headers that go with them. Types only: nothing here costs a start. */
 import type * as z from 'zod';
 import type * as schemas from './schemas.js';
+import type { TokenState } from './vocabulary.js';
 
 export type WireProject = z.infer<typeof schemas.project>;
 export type WireToken = z.infer<typeof schemas.token>;
@@ -18,7 +19,7 @@ export type WireEvent = z.infer<typeof schemas.event>;
 export type WireAuditRecord = z.infer<typeof schemas.auditRecord>;
 export type WireSession = z.infer<typeof schemas.session>;
 export type WireProblem = z.infer<typeof schemas.problem>;
-export type WireTokenState = WireToken['state'];
+export type WireTokenState = TokenState;
 
 export type ProjectCreate = z.infer<typeof schemas.projectCreate>;
 export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
@@ -34,5 +35,4 @@ export type UsageQuery = Partial<Record<keyof z.input<typeof schemas.usageQuery>
 export type AuditQuery = Partial<Record<keyof z.input<typeof schemas.auditQuery>, string>>;
 export type AuditStreamQuery = Partial<Record<keyof z.input<typeof schemas.auditStreamQuery>, string>>;
 
-/** Which front end acts, for the audit record. */
-export type FrontEnd = 'cli' | 'tui' | 'admin';
+export type { FrontEnd } from './vocabulary.js';

@@ -12,19 +12,14 @@ import type {
   WireToken,
   WireUsageLine,
 } from './contract.js';
+import { REQUEST_EVENT_KIND, TOKEN_STATES } from './vocabulary.js';
 
 export const NOT_SAID = '—';
 // Of a few words that the schema names; this is none of them.
 const NO_WORD = NOT_SAID as never;
 
 const PROJECTS: NonNullable<WireStatus['projects']> = { active: NaN, all: NaN };
-const TOKENS: NonNullable<WireStatus['tokens']> = {
-  active: NaN,
-  expired: NaN,
-  revoked: NaN,
-  rate_limited: NaN,
-  project_inactive: NaN,
-};
+const TOKENS = Object.fromEntries(TOKEN_STATES.map((state) => [state, NaN])) as NonNullable<WireStatus['tokens']>;
 
 export const NO_STATUS: WireStatus = {
   status: NO_WORD,
@@ -103,7 +98,7 @@ const NO_CACHE: WireCache = { backend: NO_WORD, entries: NaN, bytes: NaN, hits: 
 
 const NO_REQUEST: WireRequestEvent = {
   schema: 1,
-  kind: 'request.completed',
+  kind: REQUEST_EVENT_KIND,
   id: NOT_SAID,
   time: NOT_SAID,
   instance: NOT_SAID,
@@ -181,4 +176,4 @@ export const recordOf = (answer: WireAuditRecord, missed: Missed = ignored): Wir
   filled(NO_RECORD, answer, missed);
 export const cacheOf = (answer: WireCache, missed: Missed = ignored): WireCache => filled(NO_CACHE, answer, missed);
 export const eventOf = (answer: WireEvent, missed: Missed = ignored): WireEvent =>
-  filled<WireEvent>(answer.kind === 'request.completed' ? NO_REQUEST : (NO_CHANGE as WireEvent), answer, missed);
+  filled<WireEvent>(answer.kind === REQUEST_EVENT_KIND ? NO_REQUEST : (NO_CHANGE as WireEvent), answer, missed);

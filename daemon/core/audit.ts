@@ -1,38 +1,22 @@
 import { randomUUID } from 'node:crypto';
+import type { AuditAction, AuditActor, AuditOutcome } from '../api/vocabulary.js';
 import { withoutSecrets } from './masking.js';
 
 /** Who acts, and in which request: what every audit record says beside the change itself. */
 export interface Caller {
-  actor: 'management' | 'admin' | 'cli' | 'tui' | 'system';
+  actor: Exclude<AuditActor, 'token'>;
   requestId: string | null;
   clientIp: string | null;
   reason: string | null;
 }
-
-export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;
-
-export type AuditAction =
-  | 'project.create'
-  | 'project.update'
-  | 'project.delete_refused'
-  | 'token.create'
-  | 'token.revoke'
-  | 'token.reactivate'
-  | 'token.revoke_all'
-  | 'cache.purge'
-  | 'migrations.up'
-  | 'management.denied'
-  | 'admin.login'
-  | 'admin.logout'
-  | 'token.use';
 
 /** One line of the audit log. It never holds a secret: tokens appear by id and in their obfuscated form. */
 export interface AuditRecord {
   id: string;
   timeMs: number;
   action: AuditAction;
-  actor: Caller['actor'] | 'token';
-  outcome: (typeof AUDIT_OUTCOMES)[number];
+  actor: AuditActor;
+  outcome: AuditOutcome;
   projectId: string | null;
   tokenId: string | null;
   obfuscated: string | null;

@@ -1,21 +1,9 @@
-import type { AuditAction, AuditRecord } from './audit.js';
+import type { AuditAction, ChangeEventKind, RequestOutcome } from '../api/vocabulary.js';
+import type { AuditRecord } from './audit.js';
 
-/**
- * How a request ended. `refused` is a word of ours, and the upstream was not asked; `upstream_refused` is its own 4xx, such as a
- * model that it does not know or a rate limit, and `upstream_error` its 5xx, or that no answer could be had of it.
- */
-export const OUTCOMES = [
-  'ok',
-  'refused',
-  'upstream_refused',
-  'upstream_error',
-  'client_closed',
-  'timeout',
-  'truncated',
-  'revoked',
-  'drained',
-] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+export { REQUEST_OUTCOMES as OUTCOMES } from '../api/vocabulary.js';
+export type { ChangeEventKind };
+export type Outcome = RequestOutcome;
 
 /** Model tokens as the provider counted them; null for what it did not say. */
 export interface ModelUsage {
@@ -98,6 +86,3 @@ export const CHANGES_PUBLISHED = {
   'project.update': 'project.changed',
   'cache.purge': 'cache.purged',
 } as const satisfies Partial<Record<AuditAction, string>> as Readonly<Partial<Record<AuditAction, ChangeEventKind>>>;
-
-export type ChangeEventKind =
-  'token.created' | 'token.revoked' | 'token.reactivated' | 'project.changed' | 'cache.purged';

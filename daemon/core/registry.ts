@@ -30,8 +30,9 @@ import {
   UNUSED,
 } from './token.js';
 import { Trail } from './trail.js';
+import { DEFAULT_DURATION_HOURS, MS_PER_UNIT } from '../api/vocabulary.js';
 
-export const DEFAULT_LIFETIME_MS = 24 * 3_600_000;
+export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
 
 export interface ProjectDraft {
   name: string;

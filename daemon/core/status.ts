@@ -1,13 +1,14 @@
+import type { EventBusKind, PartState } from '../api/vocabulary.js';
 import type { Counted } from './population.js';
 import type { CacheStore } from './ports.js';
 import type { PulseReport } from './pulse.js';
 
-export type PartStatus = 'ok' | 'failing';
+export type PartStatus = Exclude<PartState, 'off'>;
 
 /** Where events go. */
 export interface BusStatus {
-  kind: 'redis-streams' | 'in-memory' | 'off';
-  status: PartStatus | 'off';
+  kind: EventBusKind;
+  status: PartState;
   /** Waiting here to be published. */
   buffered: number;
   /** Since this instance started, as the next. */
@@ -19,7 +20,7 @@ export interface BusStatus {
 
 export interface AuditStatus {
   /** Of the files; `off` where none is written. */
-  status: PartStatus | 'off';
+  status: PartState;
   /** Since this instance started, as the next. */
   records: number;
   failures: number;

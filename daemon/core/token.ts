@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import type { TokenState } from '../api/vocabulary.js';
 
 /** A project as the core knows it. The upstream key is not part of it: only admission asks for that. */
 export interface Project {
@@ -31,7 +32,7 @@ export interface Token {
 /** What is counted of a token that nobody has used yet. */
 export const UNUSED = { requestCount: 0, cacheHitCount: 0, lastUsedAtMs: null } satisfies Partial<Token>;
 
-export type TokenState = 'active' | 'expired' | 'revoked' | 'rate_limited' | 'project_inactive';
+export type { TokenState };
 
 /** Where several states hold, the first of this order is the one shown. `now >= expiresAtMs` is expired. */
 export function stateOf(token: Token, projectIsActive: boolean, nowMs: number): TokenState {

@@ -11,12 +11,13 @@
  * away so many rows wait; what finds no room then is lost, and counted.
  */
 import { createHash } from 'node:crypto';
+import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { Outcome, RequestEnded } from './events.js';
 import type { Clock, Log, UsageCounts, UsageFlush, UsageLine, UsageQuery, UsageRow, UsageStore } from './ports.js';
 import { reading, Refusal } from './refusal.js';
 
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 24 * HOUR_MS;
+export const HOUR_MS = MS_PER_UNIT.h;
+export const DAY_MS = MS_PER_UNIT.d;
 /** We said no, unless it was cut. */
 export const REFUSED: readonly Outcome[] = ['refused', 'revoked'];
 /** Nobody got what they asked for. A client that left is none of them, nor one whom the upstream refused. */

@@ -10,8 +10,7 @@ import { anchorsOf } from '../store/sql/anchors.js';
 import { forgedPlace, lastRecord, recordsAfter } from '../store/sql/audit.js';
 import type { Database } from '../store/sql/database.js';
 import { VerificationError } from './verification-error.js';
-
-const EXIT = { unavailable: 69, configuration: 78 };
+import { EXIT } from '../api/vocabulary.js';
 
 export interface AuditKnowledge {
   /** In the order of their lines. */

@@ -15,11 +15,10 @@ import { NotARegularFile, tailOf } from '../store/audit-file/tail.js';
 import { check, type Checked, type Fault } from '../store/audit-file/verification.js';
 import { type AuditKnowledge, knowledgeOf } from './audit-knowledge.js';
 import { VerificationError } from './verification-error.js';
+import { EXIT } from '../api/vocabulary.js';
 
 export { VerificationError };
 export type { Fault };
-
-const EXIT = { usage: 2, notFound: 4, permission: 77, configuration: 78 };
 
 export interface Verdict extends Checked {
   /** In the order of their lines. */

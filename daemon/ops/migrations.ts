@@ -12,6 +12,7 @@ import { PathInUse } from '../store/lock.js';
 import { openDatabase } from '../store/open.js';
 import { explained as explainedByStore } from '../store/sql/failures.js';
 import { lockDatabase } from '../store/sql/sqlite.js';
+import { EXIT } from '../api/vocabulary.js';
 
 /** What stands in the way, in words for the operator, and the exit code that says so. */
 export class DirectMigrationError extends Error {
@@ -24,8 +25,6 @@ export class DirectMigrationError extends Error {
     super(message, { cause });
   }
 }
-
-export const EXIT = { notFound: 4, conflict: 5, unavailable: 69, permission: 77, configuration: 78 };
 
 export interface DirectMigrations {
   status(): Promise<MigrationStatus>;

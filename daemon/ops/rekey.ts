@@ -4,7 +4,8 @@ import { readEnvFile } from '../../config/sources.js';
 import { realClock } from '../process/clock.js';
 import { boxOf, openDatabase } from '../store/open.js';
 import { type Resealed, reseal } from '../store/sql/resealing.js';
-import { DirectMigrationError, EXIT, explained, refuseMissing } from './migrations.js';
+import { DirectMigrationError, explained, refuseMissing } from './migrations.js';
+import { EXIT } from '../api/vocabulary.js';
 
 const NEEDED = ['databaseDriver', 'database', 'encryptionKey', 'previousEncryptionKey'] as const;
 

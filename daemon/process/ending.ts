@@ -1,12 +1,12 @@
 /** How a process that serves comes to its end, and what it says of it. */
 import { isatty } from 'node:tty';
 import { SettingsError } from '../../config/settings.js';
+import { EXIT } from '../api/vocabulary.js';
 import type { Log } from '../core/ports.js';
 import { PRIORITY } from './journal.js';
 import { maskText } from './log.js';
 
-// sysexits.h, as operator-facing documentation lists them.
-export const EXIT = { unavailable: 69, crash: 70, permission: 77, configuration: 78, hangUp: 129 };
+export { EXIT };
 
 /** What `--check` says. */
 export const CHECKED = 'the configuration is good';
@@ -26,8 +26,8 @@ export function nextSignal(exit: (code: number) => void): Promise<number> {
       if (terminals.some((descriptor) => !isatty(descriptor))) resolve(EXIT.hangUp);
     });
     for (const [signal, forcedExit] of [
-      ['SIGTERM', 143],
-      ['SIGINT', 130],
+      ['SIGTERM', EXIT.terminated],
+      ['SIGINT', EXIT.interrupted],
     ] as const) {
       process.on(signal, () => {
         const nowMs = performance.now();

@@ -10,7 +10,8 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
   config: { folders: ['config'], packages: [] },
   migrations: { folders: ['migrations'], packages: ['sequelize'] },
-  'daemon/core': { folders: ['daemon/core'], packages: [], node: ['node:crypto'] },
+  // The vocabulary holds words and limits only, which the core shares with whoever speaks with it.
+  'daemon/core': { folders: ['daemon/core', 'daemon/api/vocabulary'], packages: [], node: ['node:crypto'] },
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {
     folders: ['daemon/store', 'daemon/core', 'config'],
@@ -21,11 +22,26 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['express', 'undici', 'http-proxy', 'zod'],
   },
   'daemon/process': {
-    folders: ['daemon/process', 'daemon/core', 'daemon/store/sql/failures', 'config', 'migrations'],
+    folders: [
+      'daemon/process',
+      'daemon/core',
+      'daemon/api/vocabulary',
+      'daemon/store/sql/failures',
+      'config',
+      'migrations',
+    ],
     packages: ['winston'],
   },
   'daemon/ops': {
-    folders: ['daemon/ops', 'daemon/core', 'daemon/store', 'daemon/process', 'config', 'migrations'],
+    folders: [
+      'daemon/ops',
+      'daemon/core',
+      'daemon/api/vocabulary',
+      'daemon/store',
+      'daemon/process',
+      'config',
+      'migrations',
+    ],
     packages: [],
   },
   'daemon/dispatcher': {

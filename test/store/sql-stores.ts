@@ -263,7 +263,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     const allBut = <T>(...among: T[]) => ({ among, isExcluded: true });
     const word = (text: string, isExcluded = false) => ({ text, isExcluded });
 
-    async function all(filter: TokenFilter, sort: TokenSort = { field: 'createdAt', descending: true }, limit = 2) {
+    async function all(filter: TokenFilter, sort: TokenSort = { field: 'created_at', descending: true }, limit = 2) {
       const found: string[] = [];
       let after: Position | null = null;
       let total: number | null = null;
@@ -279,10 +279,10 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
 
     it('comes page by page, each once, in the order asked for', async () => {
       expect(await all({})).to.deep.equal([...names].reverse());
-      expect(await all({}, { field: 'expiresAt', descending: false })).to.deep.equal(names);
+      expect(await all({}, { field: 'expires_at', descending: false })).to.deep.equal(names);
       // Byte by byte, everywhere.
       expect(await all({}, { field: 'name', descending: false })).to.deep.equal([...names].sort());
-      expect(await all({}, { field: 'lastUsedAt', descending: true })).to.have.members(names);
+      expect(await all({}, { field: 'last_used_at', descending: true })).to.have.members(names);
     });
 
     for (const limit of [1, 2, 3, 100]) {

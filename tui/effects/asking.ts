@@ -3,8 +3,9 @@ import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { historyOf } from '../../daemon/api/token-history.js';
 import type { Answered, AnswerOf, ContextShown, Question } from '../state/exchange.js';
+import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 
-const LARGEST_PAGE = '1000';
+const LARGEST_PAGE = String(MAX_PAGE_SIZE);
 /** More would be no selection any more, and cost more memory than a terminal UI should. */
 export const MOST_MARKED = 100_000;
 /** Of each kind of change of a token. */

@@ -1,5 +1,6 @@
 /** How all of it is, on one screen. */
-import { relativeTime, shortId, TOKEN_STATES } from '../../console/views.js';
+import { relativeTime, shortId } from '../../console/views.js';
+import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
 import { NOT_SAID } from '../../daemon/api/older.js';
 import { bar, brailleChart } from '../parts/charts.js';

@@ -1,12 +1,21 @@
 /** What values of the filter's keys stand for, one by one: what the API takes, or why not. */
-import type { WireAuditRecord, WireEvent, WireTokenState } from '../../daemon/api/contract.js';
+import {
+  type AuditAction,
+  type AuditActor,
+  type AuditOutcome,
+  BEGINNING_OF_ID,
+  type EventKind,
+  STATUS_LIST,
+  type TokenState,
+  WHOLE_ID,
+} from '../../daemon/api/vocabulary.js';
 import type { Completion, Known } from './filter-reading.js';
 import type { Part } from './filter-terms.js';
 
 /** @returns what the API takes; `open` for the beginning of something that is still being typed; otherwise what is wrong. */
 export type Resolve = (part: Part) => { value: string } | 'open' | { problem: string };
 
-const STATES: Record<WireTokenState, string> = {
+const STATES: Record<TokenState, string> = {
   active: 'can be used now',
   expired: 'its time is over',
   revoked: 'was revoked',
@@ -14,12 +23,12 @@ const STATES: Record<WireTokenState, string> = {
   project_inactive: 'its project is off',
 };
 // As lists write them.
-const STATE_ALIASES: Record<string, WireTokenState> = { limited: 'rate_limited', off: 'project_inactive' };
+const STATE_ALIASES: Record<string, TokenState> = { limited: 'rate_limited', off: 'project_inactive' };
 
 const PROJECT_STATES = { active: 'requests pass', inactive: 'requests are refused' };
 
 // As records, so that one that is added is missed here at once.
-const ACTIONS: Record<WireAuditRecord['action'], string> = {
+const ACTIONS: Record<AuditAction, string> = {
   'token.create': 'a token was issued',
   'token.use': 'what tokens were used for, by the hour',
   'token.revoke': 'a token was revoked',
@@ -34,7 +43,7 @@ const ACTIONS: Record<WireAuditRecord['action'], string> = {
   'admin.login': 'a log-in to the Admin UI',
   'admin.logout': 'a log-out of the Admin UI',
 };
-const ACTORS: Record<WireAuditRecord['actor'], string> = {
+const ACTORS: Record<AuditActor, string> = {
   management: 'whoever called the API',
   admin: 'the Admin UI',
   cli: 'the command line',
@@ -42,12 +51,12 @@ const ACTORS: Record<WireAuditRecord['actor'], string> = {
   token: 'a client with a token',
   system: 'llmp itself',
 };
-const OUTCOMES: Record<WireAuditRecord['outcome'], string> = {
+const OUTCOMES: Record<AuditOutcome, string> = {
   success: 'it was done',
   denied: 'it was refused',
   error: 'it failed',
 };
-const KINDS: Record<WireEvent['kind'], string> = {
+const KINDS: Record<EventKind, string> = {
   'request.completed': 'a request is over',
   'token.created': 'a token was issued',
   'token.revoked': 'a token was revoked',
@@ -81,9 +90,6 @@ export const action = oneOf('action', ACTIONS);
 export const actor = oneOf('actor', ACTORS);
 export const outcome = oneOf('outcome', OUTCOMES);
 export const kind = oneOf('kind', KINDS);
-
-const WHOLE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const BEGINNING_OF_ID = /^[0-9a-f][0-9a-f-]{5,35}$/;
 
 /** A project by its name, which is unique, or by its id or six characters of it. */
 export function projectIn(projects: Known['projects']): Resolve {
@@ -131,7 +137,7 @@ export const statuses: Choice = {
   ],
   resolve: ({ text, isLast }) => {
     const given = text.toLowerCase();
-    if (/^[1-5](?:xx|\d\d)$/.test(given)) return { value: given };
+    if (STATUS_LIST.test(given) && !given.includes(',')) return { value: given };
     const mayGoOn = isLast && /^(?:[1-5](?:x|\d)?)?$/.test(given);
     return mayGoOn ? 'open' : { problem: 'status is such as 429 or 4xx' };
   },

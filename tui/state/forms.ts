@@ -10,9 +10,8 @@ import { above } from './navigation.js';
 import { ofContext } from './projects.js';
 import { type Dialog, layer, saying, type State, type Step, type Undo, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
+import { MAX_CAP, MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
 
-const LONGEST_REASON = 200;
-const LONGEST_NAME = 100;
 /** It becomes part of a header line. */
 const KEY = /^[\x21-\x7e]{1,512}$/;
 
@@ -204,8 +203,8 @@ export function submitted(state: State, dialog: Dialog): Step {
   const change = changeOf(dialog);
   if (isProblem(change)) return [withLayer(state, refused(dialog, change))];
   const reason = valueOf(dialog, 'reason').trim();
-  if (Array.from(reason).length > LONGEST_REASON) {
-    const words = `A reason has at most ${LONGEST_REASON} characters`;
+  if (Array.from(reason).length > MAX_REASON_LENGTH) {
+    const words = `A reason has at most ${MAX_REASON_LENGTH} characters`;
     return [withLayer(state, refused(dialog, { field: 'reason', words }))];
   }
   // What cannot be sent now stays filled in.
@@ -264,8 +263,8 @@ function nameIn(dialog: Dialog): { name: string } | Problem {
   return isTooLong(name) ? TOO_LONG : { name };
 }
 
-const isTooLong = (name: string) => Array.from(name).length > LONGEST_NAME;
-const TOO_LONG: Problem = { field: 'name', words: `A name has at most ${LONGEST_NAME} characters` };
+const isTooLong = (name: string) => Array.from(name).length > MAX_NAME_LENGTH;
+const TOO_LONG: Problem = { field: 'name', words: `A name has at most ${MAX_NAME_LENGTH} characters` };
 
 function keyIn(dialog: Dialog): { key: Hidden } | Problem {
   const key = valueOf(dialog, 'key').trim();
@@ -275,7 +274,7 @@ function keyIn(dialog: Dialog): { key: Hidden } | Problem {
     : { field: 'key', words: 'A key has 1 to 512 visible ASCII characters and no spaces' };
 }
 
-const requests = integer(0, 2_147_483_647);
+const requests = integer(0, MAX_CAP);
 
 function tokenCreate(dialog: Dialog): Change | Problem {
   const duration = lifetime.parse(valueOf(dialog, 'duration').trim());

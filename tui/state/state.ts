@@ -14,6 +14,7 @@ import type { Feed } from './feed.js';
 import type { Hidden } from './hidden.js';
 import type { Line } from './line.js';
 import type { Window } from './window.js';
+import type { TokenSortField } from '../../daemon/api/vocabulary.js';
 
 /** Those with a number, in its order. */
 export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events'] as const;
@@ -102,7 +103,13 @@ export interface Sample {
 }
 
 /** `live`: those that can be used and expire next on top, the dead at the end. */
-export const TOKEN_ORDERS = ['live', 'created_at', 'last_used_at', 'request_count', 'name'] as const;
+export const TOKEN_ORDERS = [
+  'live',
+  'created_at',
+  'last_used_at',
+  'request_count',
+  'name',
+] as const satisfies readonly TokenSortField[];
 /** `expires_at` stands in for `live` where the daemon is too old to know that. */
 export type TokenOrder = (typeof TOKEN_ORDERS)[number] | 'expires_at';
 

@@ -1,5 +1,6 @@
 /** What forms are made of. */
 import type { ReactNode } from 'react';
+import { MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 
 export interface FieldProps {
   name: string;
@@ -48,7 +49,7 @@ export function Select({ choices, chosen, ...more }: SelectProps) {
 export function ReasonField({ reason }: { reason: string }) {
   return (
     <Field name="reason" label="Reason" hint="Kept in the audit log. Optional.">
-      {(attributes) => <input type="text" maxLength={200} defaultValue={reason} {...attributes} />}
+      {(attributes) => <input type="text" maxLength={MAX_REASON_LENGTH} defaultValue={reason} {...attributes} />}
     </Field>
   );
 }

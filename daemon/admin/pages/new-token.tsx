@@ -6,6 +6,7 @@ import { choicesOf } from './links.js';
 import { Empty, Facts, Refused } from './parts.js';
 import { Snippets } from './snippets.js';
 import { Name, number, Time } from './words.js';
+import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface NewTokenProps {
   /** The active ones: for others there are no new tokens. */
@@ -49,7 +50,7 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
           {(attributes) => <Select choices={choicesOf(projects)} chosen={given.projectId} required {...attributes} />}
         </Field>
         <Field name="name" label="Name" hint="Who or what will use it. Optional.">
-          {(attributes) => <input type="text" maxLength={100} defaultValue={given.name} {...attributes} />}
+          {(attributes) => <input type="text" maxLength={MAX_NAME_LENGTH} defaultValue={given.name} {...attributes} />}
         </Field>
         <fieldset className="pair">
           <legend>Valid for</legend>
@@ -65,7 +66,7 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
         </fieldset>
         <Field name="max_requests" label="Requests at most" hint="Empty: any number.">
           {(attributes) => (
-            <input type="number" min="0" max="2147483647" defaultValue={given.maxRequests} {...attributes} />
+            <input type="number" min="0" max={MAX_CAP} defaultValue={given.maxRequests} {...attributes} />
           )}
         </Field>
         <div className="buttons">

@@ -4,7 +4,8 @@ import { Heading } from './document.js';
 import { Link } from './frame.js';
 import { type Names, TokenLink } from './links.js';
 import { Empty, Facts } from './parts.js';
-import { Name, number, PartMark, span, StateMark, Time, TOKEN_STATES } from './words.js';
+import { Name, number, PartMark, span, StateMark, Time } from './words.js';
+import { TOKEN_STATES } from '../../api/vocabulary.js';
 
 export interface OverviewProps {
   status: WireStatus;

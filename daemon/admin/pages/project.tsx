@@ -7,6 +7,7 @@ import { AskingLink, ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { Done, Facts, OnCommandLine, Refused } from './parts.js';
 import { counted, Name, ProjectMark, Time } from './words.js';
+import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {
   project: WireProject;
@@ -83,7 +84,9 @@ function Changes({ project, to }: { project: WireProject; to: string }) {
       <div className="columns">
         <ChangeForm to={`${to}/rename`} className="panel">
           <Field name="name" label="Name">
-            {(attributes) => <input type="text" required maxLength={100} defaultValue={project.name} {...attributes} />}
+            {(attributes) => (
+              <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={project.name} {...attributes} />
+            )}
           </Field>
           <button type="submit">Rename</button>
         </ChangeForm>

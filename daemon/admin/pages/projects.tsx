@@ -5,6 +5,7 @@ import { ChangeForm, Link } from './frame.js';
 import { KeyHint } from './links.js';
 import { Empty, Paging, Refused, Table } from './parts.js';
 import { counted, Name, ProjectMark, Time } from './words.js';
+import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectsProps {
   projects: readonly WireProject[];
@@ -122,7 +123,9 @@ export function newProjectPage({ name, refused }: NewProjectProps) {
       <Refused why={refused} />
       <ChangeForm to="projects/new">
         <Field name="name" label="Name" hint="Up to 100 characters, and no other project’s.">
-          {(attributes) => <input type="text" required maxLength={100} defaultValue={name} {...attributes} />}
+          {(attributes) => (
+            <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={name} {...attributes} />
+          )}
         </Field>
         <KeyField />
         <div className="buttons">

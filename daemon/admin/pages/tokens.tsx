@@ -1,10 +1,11 @@
 import type { WireProject, WireToken } from '../../api/contract.js';
+import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { Field, Select } from './fields.js';
 import { ChangeForm, Link, QueryForm } from './frame.js';
 import { choicesOf, type Names, namesOf, ProjectLink, TokenLink } from './links.js';
 import { Empty, Paging, Refused, Table } from './parts.js';
-import { counted, plain, shortId, StateMark, stateWord, Time, TOKEN_STATES, Uses } from './words.js';
+import { counted, plain, shortId, StateMark, stateWord, Time, Uses } from './words.js';
 
 export interface TokensProps {
   tokens: readonly WireToken[];
@@ -23,7 +24,7 @@ const SORTS = [
   ['-last_used_at', 'last used first'],
   ['-request_count', 'most requests first'],
   ['name', 'by name'],
-] as const;
+] as const satisfies readonly (readonly [TokenSortOrder, string])[];
 
 const WITHIN = [
   ['', 'any time'],

@@ -37,7 +37,6 @@ const STATES: Record<WireTokenState, { glyph: string; word: string }> = {
   project_inactive: { glyph: '◌', word: 'project off' },
 };
 
-export const TOKEN_STATES = Object.keys(STATES) as WireTokenState[];
 export const stateWord = (state: WireTokenState): string => STATES[state].word;
 
 export const StateMark = ({ state }: { state: WireTokenState }) => <Mark look={state} {...STATES[state]} />;

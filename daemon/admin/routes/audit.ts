@@ -1,6 +1,6 @@
 import type { Page } from '../../api/client.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
-import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/schemas.js';
+import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
 import { exported } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
 import { namesOf } from '../pages/links.js';

@@ -1,12 +1,12 @@
 /** One change for all tokens that are marked: asked for on a page, made one by one, each with a record of its own. */
 import { ApiError, type ManagementClient } from '../../api/client.js';
+import { DEFAULT_PAGE_SIZE, WHOLE_ID } from '../../api/vocabulary.js';
 import { bulkAskPage, bulkDonePage, type BulkResult } from '../pages/bulk.js';
 import { type Answer, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
 
 // A page of the list has as many.
-const MOST = 100;
+const MOST = DEFAULT_PAGE_SIZE;
 const AT_A_TIME = 8;
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 interface Wanted {
   what: 'revoke' | 'reactivate';
@@ -19,7 +19,8 @@ function wantedOf({ form }: Visit): Wanted {
   if (what !== 'revoke' && what !== 'reactivate') throw refusal('say whether to revoke or to reactivate');
   const ids = [...new Set(form.getAll('id'))];
   if (ids.length === 0) throw refusal('no token is marked: go back and mark some');
-  if (ids.length > MOST || !ids.every((id) => ID.test(id))) throw refusal(`mark at most ${MOST} tokens of the list`);
+  if (ids.length > MOST || !ids.every((id) => WHOLE_ID.test(id)))
+    throw refusal(`mark at most ${MOST} tokens of the list`);
   return { what, ids };
 }
 

@@ -1,7 +1,7 @@
 /** A new token, and the one page that shows its secret. */
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate } from '../../api/contract.js';
-import { MAX_DURATION_HOURS } from '../../api/schemas.js';
+import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
 import { newTokenPage, type NewTokenProps, secretPage } from '../pages/new-token.js';
 import { allProjects, type Answer, get, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
 

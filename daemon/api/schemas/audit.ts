@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../vocabulary.js';
 import {
   about,
   count,
@@ -12,24 +13,6 @@ import {
   timestamp,
   uuid,
 } from './fields.js';
-
-export const AUDIT_ACTIONS = [
-  'token.create',
-  'token.use',
-  'token.revoke',
-  'token.reactivate',
-  'token.revoke_all',
-  'project.create',
-  'project.update',
-  'project.delete_refused',
-  'cache.purge',
-  'migrations.up',
-  'management.denied',
-  'admin.login',
-  'admin.logout',
-] as const;
-export const AUDIT_ACTORS = ['management', 'admin', 'cli', 'tui', 'token', 'system'] as const;
-export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;
 
 const auditFilters = {
   action: about(oneOf(AUDIT_ACTIONS), 'Shows records of this action only.').optional(),

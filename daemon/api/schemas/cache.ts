@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { CACHE_BACKENDS } from '../vocabulary.js';
 import { about, cachedUrl, count, flag, id } from './fields.js';
 import { message } from './tokens.js';
 
@@ -21,8 +22,6 @@ export const cachePurge = z
 export const cachePurged = message
   .extend({ purged_count: count('How many answers were removed. 0 if there were none, and while the cache is off.') })
   .describe('How many answers were removed.');
-
-export const CACHE_BACKENDS = ['memory', 'redis', 'off'] as const;
 
 export const cache = z
   .strictObject({

@@ -1,14 +1,6 @@
 import * as z from 'zod';
+import { CHANGE_EVENT_KINDS, EVENT_KINDS, REQUEST_EVENT_KIND, REQUEST_OUTCOMES } from '../vocabulary.js';
 import { about, boolean, count, id, measure, nullable, oneOf, statuses, string, timestamp, uuid } from './fields.js';
-
-export const EVENT_KINDS = [
-  'request.completed',
-  'token.created',
-  'token.revoked',
-  'token.reactivated',
-  'project.changed',
-  'cache.purged',
-] as const;
 
 export const eventQuery = z.strictObject({
   project_id: about(id, 'Sends events of this project only.').optional(),
@@ -32,7 +24,7 @@ const modelTokens = (what: string) => nullable(count(`${what}; null if the provi
 export const requestEvent = z
   .strictObject({
     ...eventBase,
-    kind: z.literal('request.completed').describe('What happened.'),
+    kind: z.literal(REQUEST_EVENT_KIND).describe('What happened.'),
     request_id: string('The id of the request: `X-Request-ID`.'),
     method: string("The request's method."),
     path: string("The request's path, without its query."),
@@ -44,17 +36,7 @@ export const requestEvent = z
     code: nullable(string('The `code` of the error if llmp refused the request; otherwise null.')),
     upstream_request_id: nullable(string("The upstream's id of the request; null if it gave none.")),
     outcome: z
-      .enum([
-        'ok',
-        'refused',
-        'upstream_refused',
-        'upstream_error',
-        'client_closed',
-        'timeout',
-        'truncated',
-        'revoked',
-        'drained',
-      ])
+      .enum(REQUEST_OUTCOMES)
       .describe(
         'How the request ended. `refused` is by llmp; `upstream_refused` is an answer of 400 to 499 from the upstream, `upstream_error` one of 500 or above, or none.',
       ),
@@ -86,7 +68,7 @@ export const requestEvent = z
 export const changeEvent = z
   .strictObject({
     ...eventBase,
-    kind: z.enum(EVENT_KINDS).exclude(['request.completed']).describe('What happened.'),
+    kind: z.enum(CHANGE_EVENT_KINDS).describe('What happened.'),
     request_id: nullable(string('The id of the request that made the change; null if there was none.')),
     actor: string('Who made the change, as in the audit log.'),
     count: nullable(count('How many tokens or answers it was about; null for a single one.')),

@@ -6,6 +6,7 @@
  */
 import * as z from 'zod';
 import { timestampMs } from '../timestamp.js';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, SPAN_PATTERN, STATUS_LIST } from '../vocabulary.js';
 
 /** Adds what an input field is, as one or more sentences. */
 export const about = <Schema extends z.ZodType>(schema: Schema, sentences: string): Schema =>
@@ -87,17 +88,19 @@ export const oneOf = <const T extends readonly [string, ...string[]]>(values: T)
 
 const TIMESTAMP = '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})';
 const A_TIMESTAMP = 'an RFC 3339 timestamp, such as 2030-01-31T12:00:00Z or 2030-01-31T13:00:00+01:00';
+const AHEAD = new RegExp(`^-?${SPAN_PATTERN}$`);
+const AGO = new RegExp(`^${SPAN_PATTERN}$`);
 const isTimestamp = (written: string) => timestampMs(written) !== null;
 
 /** Or a span by the daemon's clock, whenever it is asked: so the query stays the same, and its cursors hold, while time goes on. */
 export const timeAhead = text(
-  (written) => /^-?\d{1,6}[smhd]$/.test(written) || isTimestamp(written),
-  { pattern: `^(-?[0-9]{1,6}[smhd]|${TIMESTAMP})$` },
+  (written) => AHEAD.test(written) || isTimestamp(written),
+  { pattern: `^(-?${SPAN_PATTERN}|${TIMESTAMP})$` },
   `${A_TIMESTAMP}, or a time from now such as 2h, 7d or -30m`,
 );
 export const timeAgo = text(
-  (written) => /^\d{1,6}[smhd]$/.test(written) || isTimestamp(written),
-  { pattern: `^([0-9]{1,6}[smhd]|${TIMESTAMP})$` },
+  (written) => AGO.test(written) || isTimestamp(written),
+  { pattern: `^(${SPAN_PATTERN}|${TIMESTAMP})$` },
   `${A_TIMESTAMP}, or a time ago such as 30m, 2h or 7d`,
 );
 
@@ -137,13 +140,13 @@ export const words = z
 /** Such as `429` or `4xx,5xx`. */
 export const statuses = z
   .string()
-  .regex(/^[1-5](?:xx|[0-9]{2})(?:,[1-5](?:xx|[0-9]{2})){0,19}$/)
+  .regex(STATUS_LIST)
   .describe('statuses or classes of them, separated by commas, such as 429 or 4xx,5xx');
 
 export const cursor = z.string().min(1).max(1000).describe('the cursor of a Link header');
 
 export const paging = {
-  limit: about(queryNumber(1, 1000), 'How many entries a page has at most.').default(100),
+  limit: about(queryNumber(1, MAX_PAGE_SIZE), 'How many entries a page has at most.').default(DEFAULT_PAGE_SIZE),
   cursor: about(
     cursor,
     'Where the page begins. The `Link` header of the page before has it; it belongs to its list, order and filters.',

@@ -1,9 +1,8 @@
 import * as z from 'zod';
-import { CACHE_BACKENDS } from './cache.js';
+import { CACHE_BACKENDS, EVENT_BUS_KINDS, PART_STATES, type TokenState } from '../vocabulary.js';
 import { count, measure, nullable, string, timestamp } from './fields.js';
-import type { TokenState } from './tokens.js';
 
-const partStatus = z.enum(['ok', 'failing', 'off']);
+const partStatus = z.enum(PART_STATES);
 
 export const status = z
   .strictObject({
@@ -17,7 +16,7 @@ export const status = z
     database: z
       .strictObject({
         driver: string('Which kind of database it is.'),
-        status: z.enum(['ok', 'failing']).describe('Whether it answers.'),
+        status: partStatus.exclude(['off']).describe('Whether it answers.'),
         schema: nullable(string('The last migration that was applied; null if it is not known.')),
         pending_migrations: z.array(z.string()).describe('The migrations that are not applied yet.'),
       })
@@ -25,7 +24,7 @@ export const status = z
     redis: partStatus.describe('Whether Redis answers; `off` if it is not used.'),
     event_bus: z
       .strictObject({
-        kind: z.enum(['redis-streams', 'in-memory', 'off']).describe('Where events are published.'),
+        kind: z.enum(EVENT_BUS_KINDS).describe('Where events are published.'),
         status: partStatus.describe('Whether it takes them.'),
         buffered: count('How many events wait here to be published.'),
         published: count('How many events this instance has published since it started.'),

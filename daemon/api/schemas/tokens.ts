@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MAX_CAP, MAX_DURATION_HOURS, TOKEN_SORT_ORDERS, TOKEN_STATES, type TokenSortOrder } from '../vocabulary.js';
 import {
   about,
   boolean,
@@ -22,8 +23,6 @@ import {
   words,
 } from './fields.js';
 
-export const MAX_DURATION_HOURS = 8760;
-
 export const tokenCreate = z
   .strictObject({
     project_id: about(id, 'The project that the token is for. It must be active.'),
@@ -36,7 +35,7 @@ export const tokenCreate = z
       'How long the token is valid, in minutes. Not together with `duration_hours`.',
     ).optional(),
     max_requests: about(
-      wholeNumber(0, 2_147_483_647),
+      wholeNumber(0, MAX_CAP),
       'The cap: how many requests may be forwarded with the token in all. 0 means that there is no cap, as does leaving it out.',
     ).optional(),
     name: about(name, 'A name to find the token by. Several tokens may have the same.').optional(),
@@ -52,12 +51,6 @@ export const tokenLookup = z
     token: about(z.string().min(1).max(200).describe('a secret, sk-wt-…'), 'The secret whose token is looked for.'),
   })
   .describe('The secret of a token.');
-
-export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'project_inactive'] as const;
-export type TokenState = (typeof TOKEN_STATES)[number];
-/** `live`: first the active tokens, those that expire next on top; then all others, those that expired last on top. */
-const SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name', 'live'] as const;
-export const TOKEN_SORTS = SORT_FIELDS.flatMap((field) => [field, `-${field}`] as const);
 
 const percentage = queryNumber(0, 100).describe('a percentage from 0 to 100');
 
@@ -85,7 +78,7 @@ export const tokenQuery = z.strictObject({
     'Shows tokens in which each of these words is found as with `q`, and none of those with `!`: `ci "two words" !old`.',
   ).optional(),
   sort: about(
-    oneOf(TOKEN_SORTS as unknown as readonly [string, ...string[]]),
+    oneOf(TOKEN_SORT_ORDERS as readonly [TokenSortOrder, ...TokenSortOrder[]]),
     'The order. With `-` in front the greatest or latest comes first. `live` puts the active tokens first, those that expire next on top, then all others, those that expired last on top.',
   ).default('-created_at'),
 });

@@ -1,13 +1,14 @@
 import * as z from 'zod';
+import { USAGE_DIMENSIONS } from '../vocabulary.js';
 import { about, count, id, nullable, string, timeAgo, timestamp, uuid } from './fields.js';
 
-const DIMENSION = '(?:token|project|model|hour|day)';
+const DIMENSION = `(?:${USAGE_DIMENSIONS.join('|')})`;
 
 export const usageQuery = z.strictObject({
   by: about(
     z
       .string()
-      .regex(new RegExp(`^${DIMENSION}(?:,${DIMENSION}){0,4}$`))
+      .regex(new RegExp(`^${DIMENSION}(?:,${DIMENSION}){0,${USAGE_DIMENSIONS.length - 1}}$`))
       .describe('any of token, project, model, hour and day, with commas between'),
     'What the answer has a line for each of. Without it, one line for everything.',
   ).optional(),

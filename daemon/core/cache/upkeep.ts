@@ -10,9 +10,10 @@ import type { AuditSubject, Caller } from '../audit.js';
 import type { ResponseCache } from './response-cache.js';
 import { resourceOf } from './caching.js';
 import { withoutSecrets } from '../masking.js';
-import type { CacheSelection, CacheSize, CacheStore, Change, ChangeKind, Clock, Log, RecordStore } from '../ports.js';
+import type { CacheSelection, CacheSize, Change, ChangeKind, Clock, Log, RecordStore } from '../ports.js';
 import { checkChangeable, projectNotFound, reading, Refusal } from '../refusal.js';
 import { Trail } from '../trail.js';
+import type { CacheBackend } from '../../api/vocabulary.js';
 
 // That a project is activated or not may be told of a change of its key as well.
 const MAY_END_ANSWERS: ReadonlySet<ChangeKind> = new Set([
@@ -23,7 +24,7 @@ const MAY_END_ANSWERS: ReadonlySet<ChangeKind> = new Set([
 ]);
 
 export interface CacheReport extends CacheSize {
-  backend: CacheStore['backend'] | 'off';
+  backend: CacheBackend;
   /** Requests since this instance started: those answered from the cache, and those that might have been. */
   hits: number;
   misses: number;

@@ -1,4 +1,5 @@
 /** What the response cache asks of where answers are kept. */
+import type { CacheBackend } from '../../api/vocabulary.js';
 
 /** Where an answer has its place. The three parts together are its key; none holds a line break. */
 export interface CachePlace {
@@ -79,7 +80,7 @@ export interface CacheSize {
  * What is shared by several instances works in the same way for all of them together.
  */
 export interface CacheStore {
-  readonly backend: 'memory' | 'redis';
+  readonly backend: Exclude<CacheBackend, 'off'>;
   /** At once where it can. Whoever begins a fill asks the upstream only then. */
   lookUp(place: CachePlace, options: LookUpOptions): LookUp | Promise<LookUp>;
   /** Removes a project's answers of a resource, behind the change of it. Look-ups made here from now on find none; nobody waits. */

@@ -1,4 +1,5 @@
 /** What the registry asks of the database: projects, tokens and records of changes. */
+import type { TokenSortField } from '../../api/vocabulary.js';
 import type { AuditRecord } from '../audit.js';
 import type { Project, Token, TokenState, UNUSED } from '../token.js';
 
@@ -76,8 +77,7 @@ export interface ProjectFilter {
   isActive?: boolean | undefined;
 }
 
-/** `live`: first the active tokens, those that expire next on top; then all others, those that expired last on top. */
-export type TokenSortField = 'createdAt' | 'expiresAt' | 'lastUsedAt' | 'requestCount' | 'name' | 'live';
+export type { TokenSortField };
 
 export interface TokenSort {
   field: TokenSortField;

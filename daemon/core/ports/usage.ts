@@ -1,4 +1,5 @@
 /** What usage asks of the database. */
+import type { UsageDimension } from '../../api/vocabulary.js';
 import type { Outcome } from '../events.js';
 
 /** What requests came to that one row or one line of a report stands for. */
@@ -40,8 +41,7 @@ export interface UsageFlush {
   rows: readonly UsageRow[];
 }
 
-export const USAGE_DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
-export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
+export type { UsageDimension };
 
 export interface UsageQuery {
   by: ReadonlySet<UsageDimension>;

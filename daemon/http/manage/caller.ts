@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { Request, Response } from 'express';
-import type { FrontEnd } from '../../api/contract.js';
+import { FRONT_ENDS, type FrontEnd, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 import type { Caller } from '../../core/audit.js';
 import { Refusal } from '../../core/refusal.js';
 import type { CorsFields } from '../cors.js';
@@ -13,9 +13,6 @@ export interface Locals {
   /** What the answer carries, whichever it will be. Absent where pages of other origins have no business. */
   cors?: CorsFields;
 }
-
-const FRONT_ENDS: Record<FrontEnd, true> = { cli: true, tui: true, admin: true };
-const LONGEST_REASON = 200;
 
 const invalid = (message: string) => new Refusal('invalid_request', message);
 
@@ -32,17 +29,18 @@ export function callerOf(req: Request, res: Response): Caller {
 
 function actorOf(header: string | undefined): Caller['actor'] {
   if (header === undefined) return 'management';
-  if (!Object.hasOwn(FRONT_ENDS, header)) throw invalid('X-Llmp-Actor must be one of cli, tui, admin');
-  return header as FrontEnd;
+  const frontEnd: FrontEnd | undefined = FRONT_ENDS.find((name) => name === header);
+  if (frontEnd === undefined) throw invalid(`X-Llmp-Actor must be one of ${FRONT_ENDS.join(', ')}`);
+  return frontEnd;
 }
 
 /** @param header percent-encoded UTF-8, since a header cannot carry everything a person may write. */
 function reasonOf(header: string | undefined): string | null {
   if (header === undefined || header === '') return null;
   const reason = decoded(header);
-  if (reason === null || Array.from(reason).length > LONGEST_REASON || /\p{Cc}/u.test(reason)) {
+  if (reason === null || Array.from(reason).length > MAX_REASON_LENGTH || /\p{Cc}/u.test(reason)) {
     throw invalid(
-      `X-Audit-Reason must be at most ${LONGEST_REASON} characters, percent-encoded, without control characters`,
+      `X-Audit-Reason must be at most ${MAX_REASON_LENGTH} characters, percent-encoded, without control characters`,
     );
   }
   return reason;

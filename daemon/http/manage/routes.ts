@@ -37,6 +37,7 @@ import {
   wireToken,
 } from './wire.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
+import { WHOLE_ID } from '../../api/vocabulary.js';
 
 export interface LogIns {
   sessions: Sessions;
@@ -289,9 +290,7 @@ function sessionHandlers({
   };
 }
 
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-const isId = (text: unknown): text is string => typeof text === 'string' && ID.test(text);
+const isId = (text: unknown): text is string => typeof text === 'string' && WHOLE_ID.test(text);
 
 const notFound = (what: 'project' | 'token' | 'record' | 'session') => new Refusal('not_found', `${what} not found`);
 

@@ -11,18 +11,11 @@ import type {
 import type * as schemas from '../../api/schemas.js';
 import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
+import { MS_PER_UNIT, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
 import type { Purged, PurgeSelection } from '../../core/cache/upkeep.js';
 import type { AuditRecord } from '../../core/audit.js';
 import type { FollowFilter } from '../../core/audit-book.js';
-import type {
-  AuditFilter,
-  Moment,
-  PageOf,
-  Selection,
-  TokenFilter,
-  TokenSort,
-  TokenSortField,
-} from '../../core/ports.js';
+import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../../core/registry.js';
 import type { Session } from '../../core/sessions.js';
@@ -67,7 +60,8 @@ export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDra
   if (hours !== undefined && minutes !== undefined) {
     throw new Refusal('invalid_request', 'duration_hours and duration_minutes exclude each other');
   }
-  const lifetimeMs = hours !== undefined ? hours * 3_600_000 : minutes !== undefined ? minutes * 60_000 : undefined;
+  const lifetimeMs =
+    hours !== undefined ? hours * MS_PER_UNIT.h : minutes !== undefined ? minutes * MS_PER_UNIT.m : undefined;
   return {
     projectId: body.project_id,
     lifetimeMs: lifetimeMs ?? DEFAULT_LIFETIME_MS,
@@ -124,19 +118,10 @@ export function agoOf(written: string | undefined, nowMs: number): number | unde
   return moment && ('atMs' in moment ? moment.atMs : nowMs - moment.inMs);
 }
 
-const SORT_FIELDS: Record<string, TokenSortField> = {
-  created_at: 'createdAt',
-  expires_at: 'expiresAt',
-  last_used_at: 'lastUsedAt',
-  request_count: 'requestCount',
-  name: 'name',
-  live: 'live',
-};
-
 /** @param written such as `-created_at`. */
-export function tokenSort(written: string): TokenSort {
+export function tokenSort(written: TokenSortOrder): TokenSort {
   const descending = written.startsWith('-');
-  return { field: SORT_FIELDS[descending ? written.slice(1) : written] ?? 'createdAt', descending };
+  return { field: (descending ? written.slice(1) : written) as TokenSortField, descending };
 }
 
 /** @throws {Refusal} unless the body names exactly one thing. */

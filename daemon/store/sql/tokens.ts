@@ -19,7 +19,7 @@ import { Conditions, pageOf } from './lists.js';
 import type { Totals } from './totals.js';
 import { ALIVE, OF_INACTIVE_PROJECT, tokensInStates } from './population.js';
 import { placeOfKey } from './projects.js';
-import { TOKEN, TOKENS, type TokenColumns } from './tables.js';
+import { TOKEN, type TokenColumns } from './tables.js';
 
 // Beside the token: whether its project is active. Not a join, so that lists are counted in an index of tokens alone.
 const ROW_COLUMNS = `${TOKEN.list},
@@ -74,17 +74,8 @@ export class SqlTokenLookup implements TokenLookup {
   }
 }
 
-type Column = Exclude<TokenSortField, 'live'>;
-
-const { createdAtMs, expiresAtMs, lastUsedAtMs, requestCount, name } = TOKENS.columns;
-/** There is an index of each, `tokens_` and its name. */
-const SORT_COLUMNS = {
-  createdAt: createdAtMs.name,
-  expiresAt: expiresAtMs.name,
-  lastUsedAt: lastUsedAtMs.name,
-  requestCount: requestCount.name,
-  name: name.name,
-} satisfies Record<Column, keyof TokenColumns>;
+/** What tokens are sorted by is the name of a column. There is an index of each, `tokens_` and its name. */
+type Column = Exclude<TokenSortField, 'live'> & keyof TokenColumns;
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
 
@@ -116,7 +107,7 @@ export function listTokens(
     tokensInOrder(on, { ...of, filter, nowMs, totals });
   if (field !== 'live') return listed({ field, descending, page });
   return liveFirst(page, descending, ({ isLive, ...part }) =>
-    listed({ ...part, field: 'expiresAt', states: selected(filter.states, isLive) }),
+    listed({ ...part, field: 'expires_at', states: selected(filter.states, isLive) }),
   );
 }
 
@@ -134,8 +125,7 @@ interface Listing {
 }
 
 async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<TokenRow>> {
-  const { filter, states, field, descending, page, nowMs, totals, total } = listing;
-  const column = SORT_COLUMNS[field];
+  const { filter, states, field: column, descending, page, nowMs, totals, total } = listing;
   const { dialect } = on;
   const counted = tokenConditions(filter, nowMs, dialect);
   const part = states && { ...filter, states: { among: states, isExcluded: false } };
@@ -153,7 +143,7 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
     idColumn: 't.id',
     descending,
     page,
-    hint: by(orderOf(filter, field)),
+    hint: by(orderOf(filter, column)),
     countHint: by(indexOf(filter)),
     total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
     totals: totals && ((count) => totals.of(JSON.stringify(filter), count)),
@@ -188,8 +178,8 @@ function indexOf({ projects, text, words, usedOverPercent, usedUnderPercent, ...
 
 /** The index to walk, in order, to a page of a filter. */
 function orderOf({ projects }: TokenFilter, field: Column): string | null {
-  if (projects?.among.length !== 1 || projects.isExcluded) return `tokens_${SORT_COLUMNS[field]}`;
-  return field === 'createdAt' ? OF_PROJECT : null;
+  if (projects?.among.length !== 1 || projects.isExcluded) return `tokens_${field}`;
+  return field === 'created_at' ? OF_PROJECT : null;
 }
 
 function tokenConditions(filter: TokenFilter, nowMs: number, dialect: Dialect): Conditions {

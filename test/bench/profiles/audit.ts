@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AuditAction, Caller } from '../../../daemon/core/audit.js';
+import type { AuditAction } from '../../../daemon/api/vocabulary.js';
+import type { Caller } from '../../../daemon/core/audit.js';
 import { openStores } from '../../../daemon/store/open.js';
 import { TestClock } from '../../support/clock.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';

@@ -88,10 +88,10 @@ const LIVE_FIRST = (token: Token, { projectIsActive }: TokenRow) =>
     ? token.expiresAtMs
     : Number.MAX_SAFE_INTEGER - token.expiresAtMs;
 
-const NEWEST_FIRST: Order = { field: 'createdAt', descending: true, sortedBy: (token) => token.createdAtMs };
+const NEWEST_FIRST: Order = { field: 'created_at', descending: true, sortedBy: (token) => token.createdAtMs };
 const ORDERS: Order[] = [
   NEWEST_FIRST,
-  { field: 'lastUsedAt', descending: false, sortedBy: (token) => token.lastUsedAtMs ?? 0 },
+  { field: 'last_used_at', descending: false, sortedBy: (token) => token.lastUsedAtMs ?? 0 },
   { field: 'name', descending: false, sortedBy: (token) => token.name! },
   { field: 'live', descending: false, sortedBy: LIVE_FIRST },
   { field: 'live', descending: true, sortedBy: LIVE_FIRST },
