@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { aWireToken } from '../support/factories.js';
 import { type Captured, llmp, type Situation } from './captured.js';
 import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
 
@@ -9,21 +10,16 @@ const at = (ms: number) => new Date(NOW + ms).toISOString();
 const HOUR_MS = 3_600_000;
 
 function token(fields: Partial<WireToken> = {}): WireToken {
-  return {
-    id: '3fa91c2e-1111-4111-8111-111111111111',
-    project_id: '77ab10f3-2222-4222-8222-222222222222',
+  return aWireToken({
     name: 'ci-deploy',
-    is_active: true,
-    state: 'active',
     expires_at: at(2 * HOUR_MS),
     max_requests: 5000,
     request_count: 4211,
     cache_hit_count: 62,
     created_at: at(-26 * HOUR_MS),
     last_used_at: at(-3000),
-    obfuscated: 'sk-wt-abcd…wxyz',
     ...fields,
-  };
+  });
 }
 
 // What a hostile name could hold: clear the screen, set the title, the 8-bit CSI, a bell, a newline, a turned direction.

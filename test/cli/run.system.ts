@@ -5,12 +5,13 @@ import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { WireToken } from '../../daemon/api/contract.js';
+import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { llmp } from './captured.js';
 import { ended, MAIN, type Process, start } from './processes.js';
 import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
+import { aWireToken } from '../support/factories.js';
 
 const NODE = process.execPath;
 
@@ -227,13 +228,9 @@ for (let i = 0; i < 2; i++) {
 });
 
 describe('llmp run, with a daemon that is slow or away', () => {
-  const ISSUED = {
-    id: '3fa91c2e-1111-4111-8111-111111111111',
+  const ISSUED: WireTokenCreated = {
+    ...aWireToken({ expires_at: '2030-01-01T12:00:00.000Z', request_count: 3, cache_hit_count: 1 }),
     token: `sk-wt-${'a'.repeat(49)}`,
-    expires_at: '2030-01-01T12:00:00.000Z',
-    max_requests: 0,
-    request_count: 3,
-    cache_hit_count: 1,
   };
   let daemon: StandIn;
   let env: NodeJS.ProcessEnv;

@@ -11,7 +11,7 @@ import { Migrator } from '../../migrations/migrator.js';
 import { canary } from '../support/canaries.js';
 import { TestClock } from '../support/clock.js';
 import { recordingLog, temporaryFolder } from '../support/daemon.js';
-import { knownToken } from '../support/known-token.js';
+import { aKnownToken } from '../support/factories.js';
 
 const MOST = 20;
 const CAP = 64; // A lease of 4 at first: units are held that must not be lost.
@@ -79,7 +79,7 @@ describe('admission remembers a bounded number of tokens', () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const unbounded = new Admission({
-      lookup: { byDigest: (digest) => Promise.resolve(knownToken(digest)) },
+      lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
       ledger: stores.ledger,
       clock,
       log: recordingLog().log,

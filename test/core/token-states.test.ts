@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import type { WireProject, WireToken, WireTokensRevoked } from '../../daemon/api/contract.js';
-import { stateOf, type Token } from '../../daemon/core/token.js';
+import { stateOf } from '../../daemon/core/token.js';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { bodyOf, problemOf, write } from '../support/management.js';
 import { type Provider, startProvider } from '../support/provider.js';
+import { aToken } from '../support/factories.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const HOUR_MS = 3_600_000;
@@ -53,7 +54,7 @@ describe('a token', () => {
       daemon.clock.advance(60_000);
       expect([(await daemon.token(id)).state, await statusOf(token)]).to.deep.equal(['expired', 401]);
 
-      const record: Token = { ...NEW_TOKEN, expiresAtMs: 1_000 };
+      const record = aToken({ expiresAtMs: 1_000 });
       expect([stateOf(record, true, 999), stateOf(record, true, 1_000)]).to.deep.equal(['active', 'expired']);
     });
 
@@ -223,17 +224,3 @@ describe('a token', () => {
     expect(await statusOf(token)).to.equal(200);
   });
 });
-
-const NEW_TOKEN: Token = {
-  id: 'id',
-  projectId: 'project',
-  name: null,
-  isActive: true,
-  expiresAtMs: 0,
-  maxRequests: 0,
-  requestCount: 0,
-  cacheHitCount: 0,
-  createdAtMs: 0,
-  lastUsedAtMs: null,
-  obfuscated: 'sk-wt-AbCd…WxYz',
-};

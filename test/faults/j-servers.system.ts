@@ -13,6 +13,7 @@ import { temporaryFolder } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { eventually } from '../support/eventually.js';
 import { Relay } from '../support/redis.js';
+import { aNewProject } from '../support/factories.js';
 
 // Three seconds, and whatever a busy machine adds.
 const SOON_MS = 4_500;
@@ -318,10 +319,9 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       if (!isPostgres) await database.sequelize.query(`ALTER DATABASE ${to} COLLATE utf8mb4_general_ci`);
       await new Migrator(database, '0.1.0').up();
       const records = new SqlRecords(database, new SecretBox(randomBytes(32)));
-      const project = { isActive: true, apiKeyHint: '', createdAtMs: 1, updatedAtMs: 1, deactivatedAtMs: null };
       const [lower, upper] = [`abc-${randomUUID()}`, `ABC-${randomUUID()}`];
       for (const id of [lower, upper, lower.toUpperCase()]) {
-        await records.change((tx) => tx.insertProject({ ...project, id, name: id, upstreamKey: 'sk-1' }));
+        await records.change((tx) => tx.insertProject(aNewProject({ id, name: id })));
       }
       expect((await records.project(lower))?.id).to.equal(lower);
       expect((await records.project(lower.toUpperCase()))?.id).to.equal(lower.toUpperCase());

@@ -9,6 +9,7 @@ import { ended, MAIN, start } from '../cli/processes.js';
 import { answerJson, type StandIn, startStandIn } from '../cli/stand-in.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { aWireToken } from '../support/factories.js';
 
 const run = promisify(execFile);
 
@@ -30,19 +31,7 @@ const HOSTILE: readonly (readonly [what: string, name: string])[] = [
 // eslint-disable-next-line no-control-regex
 const RAW = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 
-const TOKEN = {
-  id: '3fa91c2e-1111-4111-8111-111111111111',
-  project_id: '77ab10f3-2222-4222-8222-222222222222',
-  is_active: true,
-  state: 'active',
-  expires_at: '2030-01-01T14:00:00.000Z',
-  max_requests: 0,
-  request_count: 1,
-  cache_hit_count: 0,
-  created_at: '2030-01-01T10:00:00.000Z',
-  last_used_at: null,
-  obfuscated: 'sk-wt-abcd…wxyz',
-};
+const TOKEN = aWireToken({ request_count: 1 });
 
 describe('Q: what the command line puts out', () => {
   describe('with names that drive a terminal', () => {

@@ -29,6 +29,7 @@ import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { eventually } from '../support/eventually.js';
+import { aNewProject, aNewToken } from '../support/factories.js';
 
 const NOW = Date.UTC(2026, 5, 1, 12);
 const HOUR = 3_600_000;
@@ -61,28 +62,17 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
 
   // ---- what there is
 
-  const newProject = (name: string = randomUUID()): NewProject => ({
-    id: randomUUID(),
-    name,
-    isActive: true,
-    apiKeyHint: '1234',
-    createdAtMs: NOW,
-    updatedAtMs: NOW,
-    deactivatedAtMs: null,
-    upstreamKey: 'sk-upstream-1234',
-  });
-  const newToken = (projectId: string, more: Partial<NewToken> = {}): NewToken => ({
-    id: randomUUID(),
-    projectId,
-    name: null,
-    isActive: true,
-    expiresAtMs: NOW + HOUR,
-    maxRequests: 0,
-    createdAtMs: NOW,
-    obfuscated: 'sk-wt-abcd…wxyz',
-    digest: randomBytes(32).toString('hex'),
-    ...more,
-  });
+  const newProject = (name: string = randomUUID()): NewProject =>
+    aNewProject({ id: randomUUID(), name, createdAtMs: NOW });
+  const newToken = (projectId: string, more: Partial<NewToken> = {}): NewToken =>
+    aNewToken({
+      id: randomUUID(),
+      projectId,
+      expiresAtMs: NOW + HOUR,
+      createdAtMs: NOW,
+      digest: randomBytes(32).toString('hex'),
+      ...more,
+    });
   const change = <T>(work: (tx: ChangeTransaction) => Promise<T>) => records.change(work);
 
   async function aProject(): Promise<NewProject> {

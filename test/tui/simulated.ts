@@ -19,6 +19,7 @@ import type {
   Question,
 } from '../../tui/state/exchange.js';
 import { Hidden } from '../../tui/state/hidden.js';
+import { aWireProject, aWireToken } from '../support/factories.js';
 
 export const START_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
 const HOUR_MS = 3_600_000;
@@ -49,35 +50,18 @@ const notFound = (message: string): Failure => ({ ...REFUSED, status: 404, code:
 /** Long enough to be recognised wherever it turns up. */
 export const SECRET = 'sk-wt-THISisTHEsecretTHATnobodyMAYsee0123456789abcdefgh';
 
-export const project = (name: string, more: Partial<WireProject> = {}): WireProject => ({
-  id: `project-${name}`,
-  name,
-  is_active: true,
-  api_key_hint: 'abcd',
-  created_at: at(-HOUR_MS),
-  updated_at: at(-HOUR_MS),
-  deactivated_at: null,
-  ...more,
-});
+export const project = (name: string, more: Partial<WireProject> = {}): WireProject =>
+  aWireProject({ id: `project-${name}`, name, created_at: at(-HOUR_MS), ...more });
 
-export const token = (index: number, more: Partial<WireToken> = {}): WireToken => {
-  const revoked = more.is_active === false;
-  return {
+export const token = (index: number, more: Partial<WireToken> = {}): WireToken =>
+  aWireToken({
     id: `${String(index).padStart(8, '0')}-token`,
     project_id: 'project-web',
     name: `name-${index}`,
-    is_active: true,
-    state: revoked ? 'revoked' : 'active',
     expires_at: at((index + 1) * HOUR_MS),
-    max_requests: 0,
-    request_count: 0,
-    cache_hit_count: 0,
     created_at: at(-HOUR_MS),
-    last_used_at: null,
-    obfuscated: 'sk-wt-…',
     ...more,
-  };
-};
+  });
 
 export const record = (index: number, more: Partial<WireAuditRecord> = {}): WireAuditRecord => ({
   id: `record-${String(index).padStart(6, '0')}`,

@@ -8,7 +8,7 @@ import { Admission } from '../../../daemon/core/admission.js';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { TestClock } from '../../support/clock.js';
 import { MANAGEMENT_TOKEN, recordingLog, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
-import { knownToken } from '../../support/known-token.js';
+import { aKnownToken } from '../../support/factories.js';
 import { makeTokens } from '../../support/many-tokens.js';
 import { spawnDaemon } from '../../support/process.js';
 import { startProvider } from '../../support/provider.js';
@@ -120,7 +120,7 @@ async function memoryFigure(): Promise<Figure> {
   const clock = new TestClock({ standsStill: true });
   const admission = new Admission({
     // What a database would answer; only the memory matters here.
-    lookup: { byDigest: (digest) => Promise.resolve(knownToken(digest)) },
+    lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
     ledger: {
       enrol: () => Promise.resolve(),
       commit: () => Promise.resolve(new Map()),

@@ -2,10 +2,10 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
 import * as z from 'zod';
 import type { WireProject } from '../../../daemon/api/contract.js';
-import type { Project } from '../../../daemon/core/token.js';
 import { startDaemon, type TestAnswer, type TestDaemon } from '../../support/daemon.js';
 import { type Described, DESCRIPTION, expectDescribed, resolved } from '../../support/description.js';
 import { problemOf, rawRequest } from '../../support/management.js';
+import { aProject } from '../../support/factories.js';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 const METHODS = ['get', 'post', 'patch', 'delete', 'put', 'head', 'options', 'trace'];
@@ -218,7 +218,7 @@ describe('the description of the management API', () => {
     it('a request that gets such an answer fails, by either way of asking', async () => {
       const own = await startDaemon();
       const { records } = own.daemon.stores;
-      records.projects = () => Promise.resolve({ rows: [{ ...SHOWN, apiKeyHint: 5 as never }], next: null, total: 1 });
+      records.projects = () => Promise.resolve({ rows: [aProject({ apiKeyHint: 5 as never })], next: null, total: 1 });
       for (const ask of [own.manage('GET', '/manage/projects'), rawRequest(own, { path: '/manage/projects' })]) {
         const failure = await ask.catch((error: unknown) => error);
         expect(failure).to.be.an('error').with.property('message').that.includes('which the description does not have');
@@ -227,16 +227,6 @@ describe('the description of the management API', () => {
     });
   });
 });
-
-const SHOWN: Project = {
-  id: ID,
-  name: 'a project',
-  isActive: true,
-  apiKeyHint: '',
-  createdAtMs: 0,
-  updatedAtMs: 0,
-  deactivatedAtMs: null,
-};
 
 /** What zod does not read of JSON Schema, and zod for the rest. */
 function accepts(described: object, body: object): boolean {

@@ -4,6 +4,7 @@ import { canary } from '../../support/canaries.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { bodyOf, pagesOf, problemOf, write } from '../../support/management.js';
 import { type Provider, startProvider } from '../../support/provider.js';
+import { aWireProject } from '../../support/factories.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -30,16 +31,13 @@ describe('projects', () => {
   describe('creation', () => {
     it('answers 201 with an active project, all its fields and no upstream key', async () => {
       const answer = daemon.manage('POST', '/manage/projects', { name: 'Alpha', api_key: UPSTREAM_KEY });
-      const { id, created_at, ...rest } = await bodyOf<WireProject>(answer, 201);
+      const created = await bodyOf<WireProject>(answer, 201);
+      const { id, created_at } = created;
       expect(id).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
       expect(created_at).to.match(TIMESTAMP);
-      expect(rest).to.deep.equal({
-        name: 'Alpha',
-        is_active: true,
-        api_key_hint: UPSTREAM_KEY.slice(-4),
-        updated_at: created_at,
-        deactivated_at: null,
-      });
+      expect(created).to.deep.equal(
+        aWireProject({ id, name: 'Alpha', api_key_hint: UPSTREAM_KEY.slice(-4), created_at }),
+      );
     });
 
     it('keeps of a key too short to be hinted at no part', async () => {

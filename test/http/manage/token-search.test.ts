@@ -15,6 +15,7 @@ import { Migrator } from '../../../migrations/migrator.js';
 import { canary } from '../../support/canaries.js';
 import { TestClock } from '../../support/clock.js';
 import { temporaryFolder } from '../../support/daemon.js';
+import { aNewProject, aNewToken } from '../../support/factories.js';
 
 const NOW_MS = 1_800_000_000_000;
 const TOKENS = 4_001;
@@ -155,30 +156,21 @@ describe('a search among thousands of tokens', function () {
 });
 
 async function insertProject(tx: ChangeTransaction, id: string): Promise<void> {
-  await tx.insertProject({
-    id,
-    name: id,
-    isActive: id !== 'idle',
-    upstreamKey: canary('upstream'),
-    apiKeyHint: 'ream',
-    createdAtMs: NOW_MS,
-    updatedAtMs: NOW_MS,
-    deactivatedAtMs: null,
-  });
+  await tx.insertProject(aNewProject({ id, name: id, isActive: id !== 'idle', upstreamKey: canary('upstream') }));
 }
 
 async function insertToken(tx: ChangeTransaction, n: number): Promise<void> {
-  await tx.insertToken({
-    id: idOf(n),
-    digest: `digest ${n}`,
-    projectId: ['one', 'two', 'two', 'idle'][n % 4]!,
-    name: nameOf(n),
-    isActive: n % 5 !== 0,
-    expiresAtMs: NOW_MS - 500 + ((n * 31) % 4_000),
-    maxRequests: n % 3 === 0 ? 0 : 10,
-    createdAtMs: NOW_MS - ((n * 13) % TOKENS),
-    obfuscated: '',
-  });
+  await tx.insertToken(
+    aNewToken({
+      id: idOf(n),
+      projectId: ['one', 'two', 'two', 'idle'][n % 4]!,
+      name: nameOf(n),
+      isActive: n % 5 !== 0,
+      expiresAtMs: NOW_MS - 500 + ((n * 31) % 4_000),
+      maxRequests: n % 3 === 0 ? 0 : 10,
+      createdAtMs: NOW_MS - ((n * 13) % TOKENS),
+    }),
+  );
 }
 
 function fits({ token, projectIsActive }: TokenRow, text: string, filter: TokenFilter): boolean {

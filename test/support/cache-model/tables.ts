@@ -2,6 +2,7 @@
 import { digestOf, mintSecret } from '../../../daemon/core/token.js';
 import type { KnownToken, Ledger, TakeReport, Tick, TokenLookup } from '../../../daemon/core/ports.js';
 import { canary } from '../canaries.js';
+import { aToken } from '../factories.js';
 
 export interface ModelProject {
   id: string;
@@ -73,10 +74,10 @@ export class Tables implements TokenLookup, Ledger {
     const found = this.tokens.find((token) => token.digest === digest);
     if (!found) return Promise.resolve(null);
     const { id, project, cap, expiresAtMs, isActive, reserved, uses, hits } = found;
-    const token = {
-      ...{ id, projectId: project.id, name: null, isActive, expiresAtMs, maxRequests: cap, requestCount: uses },
-      ...{ cacheHitCount: hits, createdAtMs: 0, lastUsedAtMs: null, obfuscated: 'sk-wt-0000…0000' },
-    };
+    const token = aToken({
+      ...{ id, projectId: project.id, isActive, expiresAtMs, maxRequests: cap },
+      ...{ requestCount: uses, cacheHitCount: hits },
+    });
     return Promise.resolve({
       token,
       reserved,

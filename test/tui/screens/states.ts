@@ -14,6 +14,7 @@ import { begin } from '../../../tui/state/beginning.js';
 import type { Action, ContextShown, Failure, Place, Question } from '../../../tui/state/exchange.js';
 import type { Look, State, Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
+import { aWireProject, aWireToken } from '../../support/factories.js';
 
 export const NOW_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
 const MINUTE_MS = 60_000;
@@ -231,29 +232,28 @@ export const request = (number: number, fields: Partial<WireRequestEvent> = {}):
   ...fields,
 });
 
-export const project = (number: number, fields: Partial<WireProject> = {}): WireProject => ({
-  id: `b0a1c2d3-0000-4000-8000-${String(number).padStart(12, '0')}`,
-  name: `project-${number}`,
-  is_active: true,
-  api_key_hint: '9f2c',
-  created_at: at(-60 * 24 * 30 - number),
-  updated_at: at(-60 * 5 - number),
-  deactivated_at: null,
-  ...fields,
-});
+export const project = (number: number, fields: Partial<WireProject> = {}): WireProject =>
+  aWireProject({
+    id: `b0a1c2d3-0000-4000-8000-${String(number).padStart(12, '0')}`,
+    name: `project-${number}`,
+    api_key_hint: '9f2c',
+    created_at: at(-60 * 24 * 30 - number),
+    updated_at: at(-60 * 5 - number),
+    ...fields,
+  });
 
-export const token = (number: number, fields: Partial<WireToken> = {}): WireToken => ({
-  id: `${(0x3fa91c2e + number * 7_919_317).toString(16).padStart(8, '0')}-0000-4000-8000-${String(number).padStart(12, '0')}`,
-  project_id: project(1).id,
-  name: `token-${number}`,
-  is_active: true,
-  state: 'active',
-  expires_at: at(12 + number * 36),
-  max_requests: 5_000,
-  request_count: 4_211,
-  cache_hit_count: 2_610,
-  created_at: at(-600),
-  last_used_at: at(-0.05 - number),
-  obfuscated: 'sk-wt-…a9Fz',
-  ...fields,
-});
+export const token = (number: number, fields: Partial<WireToken> = {}): WireToken =>
+  aWireToken({
+    id: `${(0x3fa91c2e + number * 7_919_317).toString(16).padStart(8, '0')}-0000-4000-8000-${String(number).padStart(12, '0')}`,
+    project_id: project(1).id,
+    name: `token-${number}`,
+    state: 'active',
+    expires_at: at(12 + number * 36),
+    max_requests: 5_000,
+    request_count: 4_211,
+    cache_hit_count: 2_610,
+    created_at: at(-600),
+    last_used_at: at(-0.05 - number),
+    obfuscated: 'sk-wt-…a9Fz',
+    ...fields,
+  });

@@ -7,6 +7,7 @@ import type { Action, Question } from '../../../tui/state/exchange.js';
 import { TABS } from '../../../tui/state/state.js';
 import { Operator } from '../operator.js';
 import { record, REFUSED, SimulatedDaemon, token } from '../simulated.js';
+import { aWireProject, aWireToken } from '../../support/factories.js';
 
 /** A daemon whose answers all lack one field, however deep it stands. */
 class OlderDaemon extends SimulatedDaemon {
@@ -36,10 +37,13 @@ class OlderDaemon extends SimulatedDaemon {
 const FIELDS_OF_STATUS =
   'status missing degraded version instance started_at uptime_s database driver schema pending_migrations redis event_bus kind buffered published dropped lag audit records failures projects tokens counted_at requests in_flight per_second errors_per_second cache backend hit_ratio upstream p50_ms p95_ms';
 const FIELDS_OF_LISTS =
-  'name project_id is_active state expires_at max_requests request_count cache_hit_count created_at last_used_at obfuscated api_key_hint updated_at deactivated_at hits entries bytes misses time action actor outcome token_id request_id client_ip reason count details';
+  'hits entries bytes misses time action actor outcome token_id request_id client_ip reason count details';
+// What stands in a list is told apart by its id.
+const FIELDS_OF_PROJECTS_AND_TOKENS = Object.keys({ ...aWireProject(), ...aWireToken() }).filter((it) => it !== 'id');
+const FIELDS = [...`${FIELDS_OF_STATUS} ${FIELDS_OF_LISTS}`.split(' '), ...FIELDS_OF_PROJECTS_AND_TOKENS];
 
 describe('an older daemon', () => {
-  for (const field of `${FIELDS_OF_STATUS} ${FIELDS_OF_LISTS}`.split(' ')) {
+  for (const field of FIELDS) {
     it(`that does not say ${field} is shown on every screen (finding A17)`, () => {
       const daemon = new OlderDaemon(field);
       const operator = new Operator({ daemon });

@@ -1,0 +1,104 @@
+/**
+ * Projects and tokens for tests, complete whatever fields they come to have: a new column is added here and nowhere else in the
+ * tests. A test names the fields that it is about. Every other field is as it is of a project or token that was just created:
+ * active, without a name or a cap, and never used.
+ */
+import { createHash } from 'node:crypto';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import type { KnownToken, NewProject, NewToken } from '../../daemon/core/ports.js';
+import { type Project, type Token, UNUSED } from '../../daemon/core/token.js';
+
+const CREATED_MS = Date.UTC(2030, 0, 1, 12);
+const DAY_MS = 86_400_000;
+const OBFUSCATED = 'sk-wt-abcd…wxyz';
+const PROJECT_ID = '77ab10f3-2222-4222-8222-222222222222';
+const TOKEN_ID = '3fa91c2e-1111-4111-8111-111111111111';
+
+/** A project as the core knows it. */
+export function aProject(fields: Partial<Project> = {}): Project {
+  return {
+    id: PROJECT_ID,
+    name: 'web',
+    isActive: true,
+    apiKeyHint: '1234',
+    createdAtMs: CREATED_MS,
+    updatedAtMs: fields.createdAtMs ?? CREATED_MS,
+    deactivatedAtMs: null,
+    ...fields,
+  };
+}
+
+/** A project to be inserted, with its upstream key. */
+export const aNewProject = (fields: Partial<NewProject> = {}): NewProject => ({
+  ...aProject(fields),
+  upstreamKey: fields.upstreamKey ?? 'sk-upstream-1234',
+});
+
+/** A token as the core knows it. It lives for a day. */
+export function aToken(fields: Partial<Token> = {}): Token {
+  const { digest: _digest, ...token } = aNewToken(fields);
+  return { ...UNUSED, ...token, ...fields };
+}
+
+/** A token to be inserted. Its digest is made from its id, if none is given. */
+export function aNewToken(fields: Partial<NewToken> = {}): NewToken {
+  const { id = TOKEN_ID, createdAtMs = CREATED_MS } = fields;
+  return {
+    id,
+    digest: createHash('sha256').update(id).digest('hex'),
+    projectId: PROJECT_ID,
+    name: null,
+    isActive: true,
+    expiresAtMs: createdAtMs + DAY_MS,
+    maxRequests: 0,
+    createdAtMs,
+    obfuscated: OBFUSCATED,
+    ...fields,
+  };
+}
+
+/** What the database says of a token that never expires. Tokens with other digests have other ids and upstream keys. */
+export const aKnownToken = (digest: string): KnownToken => ({
+  token: aToken({ id: createHash('md5').update(digest).digest('hex'), expiresAtMs: Infinity }),
+  reserved: 0,
+  projectIsActive: true,
+  upstreamKey: `upstream-${digest.slice(0, 4)}`,
+  changeSeq: 0,
+});
+
+const timestamp = (ms: number) => new Date(ms).toISOString();
+
+/** A project as the management API shows it. */
+export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
+  const created_at = fields.created_at ?? timestamp(CREATED_MS);
+  return {
+    id: PROJECT_ID,
+    name: 'web',
+    is_active: true,
+    api_key_hint: '1234',
+    created_at,
+    updated_at: created_at,
+    deactivated_at: null,
+    ...fields,
+  };
+}
+
+/** A token as the management API shows it. It lives for a day. Unless `state` is given, a token that is not active is revoked. */
+export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
+  const created_at = fields.created_at ?? timestamp(CREATED_MS);
+  return {
+    id: TOKEN_ID,
+    project_id: PROJECT_ID,
+    name: null,
+    is_active: true,
+    state: fields.is_active === false ? 'revoked' : 'active',
+    expires_at: timestamp(Date.parse(created_at) + DAY_MS),
+    max_requests: 0,
+    request_count: 0,
+    cache_hit_count: 0,
+    created_at,
+    last_used_at: null,
+    obfuscated: OBFUSCATED,
+    ...fields,
+  };
+}
