@@ -34,18 +34,12 @@ export const aNewProject = (fields: Partial<NewProject> = {}): NewProject => ({
   upstreamKey: fields.upstreamKey ?? 'sk-upstream-1234',
 });
 
-/** A token as the core knows it. It lives for a day. */
-export function aToken(fields: Partial<Token> = {}): Token {
-  const { digest: _digest, ...token } = aNewToken(fields);
-  return { ...UNUSED, ...token, ...fields };
-}
+type IssuedToken = Omit<NewToken, 'digest'>;
 
-/** A token to be inserted. Its digest is made from its id, if none is given. */
-export function aNewToken(fields: Partial<NewToken> = {}): NewToken {
-  const { id = TOKEN_ID, createdAtMs = CREATED_MS } = fields;
+function anIssuedToken(fields: Partial<IssuedToken>): IssuedToken {
+  const { createdAtMs = CREATED_MS } = fields;
   return {
-    id,
-    digest: createHash('sha256').update(id).digest('hex'),
+    id: TOKEN_ID,
     projectId: PROJECT_ID,
     name: null,
     isActive: true,
@@ -55,6 +49,15 @@ export function aNewToken(fields: Partial<NewToken> = {}): NewToken {
     obfuscated: OBFUSCATED,
     ...fields,
   };
+}
+
+/** A token as the core knows it. It lives for a day. */
+export const aToken = (fields: Partial<Token> = {}): Token => ({ ...UNUSED, ...anIssuedToken(fields), ...fields });
+
+/** A token to be inserted. Its digest is made from its id, if none is given. */
+export function aNewToken(fields: Partial<NewToken> = {}): NewToken {
+  const token = anIssuedToken(fields);
+  return { ...token, digest: fields.digest ?? createHash('sha256').update(token.id).digest('hex') };
 }
 
 /** What the database says of a token that never expires. Tokens with other digests have other ids and upstream keys. */
