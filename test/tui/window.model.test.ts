@@ -1,35 +1,12 @@
-import { seededRandom } from '../support/model.js';
-import { WindowModel } from './window-model.js';
+import { checkWindows, SIZES } from './window-histories.js';
 
-const HISTORIES = 60;
-const STEPS = 150;
-const SIZES = [0, 1, 5, 99, 100, 101, 200, 1_000, 5_000];
-
+/** More of them are in window.model.long.ts. */
 describe('a window on a list, in random histories', function () {
   this.timeout(120_000);
 
   for (const size of SIZES) {
     it(`of about ${size} rows shows what is there once it comes to rest, and never a row twice`, () => {
-      for (let seed = 1; seed <= HISTORIES; seed++) {
-        const random = seededRandom(seed * 100 + size);
-        const model = new WindowModel(random, {
-          size,
-          rows: 1 + Math.floor(random() * 80),
-          isCounted: random() < 0.8,
-          isReversible: random() < 0.8,
-        });
-        try {
-          for (let step = 0; step < STEPS; step++) {
-            model.step();
-            if (random() < 0.03) model.settle();
-          }
-          model.settle();
-          model.settleAt('first');
-          model.settleAt('last');
-        } catch (error) {
-          throw new Error(`history ${seed} of ${size} rows`, { cause: error });
-        }
-      }
+      checkWindows(size, 12);
     });
   }
 });

@@ -1,0 +1,33 @@
+/** Histories of admission by the number, for the quick suite and for the long one. */
+import { type HistoryOptions, runHistory, type Sabotage, Violation } from '../support/model.js';
+
+const STEPS = 120;
+const STEPS_OF_SEVERAL = 250;
+
+export type Kind = Omit<HistoryOptions, 'seed' | 'steps' | 'sabotage'>;
+
+const stepsOf = ({ instances = 1 }: Kind) => (instances === 1 ? STEPS : STEPS_OF_SEVERAL);
+
+/** @throws {Violation} */
+export async function runHistories(count: number, options: Kind, firstSeed: number) {
+  const totals = { forwarded: 0, kills: 0 };
+  for (let seed = firstSeed; seed < firstSeed + count; seed++) {
+    const { forwarded, kills } = await runHistory({ ...options, seed, steps: stepsOf(options) });
+    totals.forwarded += forwarded;
+    totals.kills += kills;
+  }
+  return totals;
+}
+
+/** How many histories it takes to notice a store that was broken on purpose; null: not within `most`. */
+export async function historiesToNotice(sabotage: Sabotage, kind: Kind, most: number): Promise<number | null> {
+  for (let n = 1; n <= most; n++) {
+    try {
+      await runHistory({ ...kind, seed: n, steps: stepsOf(kind), sabotage });
+    } catch (error) {
+      if (error instanceof Violation) return n;
+      throw error;
+    }
+  }
+  return null;
+}
