@@ -65,20 +65,21 @@ function requestsShown({ request_count, max_requests }: WireToken, { ascii }: Lo
   return `${request_count}/${most}`;
 }
 
-const tokenFields = [
-  'id',
-  'name',
-  'project_id',
-  'state',
-  'is_active',
-  'expires_at',
-  'request_count',
-  'max_requests',
-  'cache_hit_count',
-  'created_at',
-  'last_used_at',
-  'obfuscated',
-] as const;
+// All of them: one that is forgotten does not compile.
+const tokenFields = Object.keys({
+  id: true,
+  name: true,
+  project_id: true,
+  state: true,
+  is_active: true,
+  expires_at: true,
+  request_count: true,
+  max_requests: true,
+  cache_hit_count: true,
+  created_at: true,
+  last_used_at: true,
+  obfuscated: true,
+} satisfies Record<keyof WireToken, true>) as (keyof WireToken)[];
 
 const tokenColumns: readonly Column<WireToken>[] = [
   { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },

@@ -1,7 +1,7 @@
 /** What the commands have in common that issue a token: `token generate` and `run`. */
 import { integer } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
-import type { TokenCreate } from '../../daemon/api/contract.js';
+import type { TokenCreate, TokenCreateTerms } from '../../daemon/api/contract.js';
 import { MAX_CAP } from '../../daemon/api/vocabulary.js';
 import type { Invocation } from '../command.js';
 import { text, value, type Values } from '../option.js';
@@ -48,14 +48,13 @@ export async function tokenWanted({
   const given = options.projectId ?? (shell.env.LLMP_PROJECT_ID || destination().context?.projectId);
   const project = given === undefined ? undefined : checkedId('project', given);
   const client = await connect();
-  const body: TokenCreate = {
+  const terms: TokenCreateTerms = {
     project_id:
       project === undefined ? await onlyActiveProject(client, output) : await wholeIdOf(client, 'project', project),
-    ...options.duration,
     max_requests: options.maxRequests,
     name: options.name,
   };
-  return { client, body };
+  return { client, body: { ...terms, ...options.duration } };
 }
 
 function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {

@@ -24,6 +24,12 @@ export type WireTokenState = TokenState;
 export type ProjectCreate = z.infer<typeof schemas.projectCreate>;
 export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
 export type TokenCreate = z.infer<typeof schemas.tokenCreate>;
+/** What a form or command for a new token asks for: all of it, beside how long the token lives. One that is forgotten does not compile. */
+export type TokenCreateTerms = {
+  [K in Exclude<keyof TokenCreate, 'duration_hours' | 'duration_minutes'>]-?: undefined extends TokenCreate[K]
+    ? TokenCreate[K] | undefined
+    : TokenCreate[K];
+};
 export type CachePurge = z.infer<typeof schemas.cachePurge>;
 
 /** Query names and values as they are written on the wire. */

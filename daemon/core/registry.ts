@@ -19,6 +19,7 @@ import type {
 import { StoreConflict, StoreUnavailable } from './ports.js';
 import { projectNotFound, reading, Refusal, unavailable } from './refusal.js';
 import {
+  AUDITED_TERMS,
   digestOf,
   isWellFormedSecret,
   mintSecret,
@@ -27,6 +28,7 @@ import {
   stateOf,
   type Token,
   type TokenState,
+  type TokenTerms,
   UNUSED,
 } from './token.js';
 import { Trail } from './trail.js';
@@ -39,12 +41,8 @@ export interface ProjectDraft {
   upstreamKey: string;
 }
 
-export interface TokenDraft {
-  projectId: string;
+export interface TokenDraft extends TokenTerms {
   lifetimeMs: number;
-  /** 0 = unlimited. */
-  maxRequests: number;
-  name: string | null;
 }
 
 /** A token as it is shown: with all uses counted so far, and the state they put it in. */
@@ -146,30 +144,25 @@ export class Registry {
     }
   }
 
-  async #issueToken(draft: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
+  async #issueToken({ lifetimeMs, ...terms }: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
     const now = this.clock.now();
     const issued: Omit<NewToken, 'digest'> = {
+      ...terms,
       id: randomUUID(),
-      projectId: draft.projectId,
-      name: draft.name,
       isActive: true,
-      expiresAtMs: now + draft.lifetimeMs,
-      maxRequests: draft.maxRequests,
+      expiresAtMs: now + lifetimeMs,
       createdAtMs: now,
       obfuscated: obfuscate(secret),
     };
     const attempt = {
       action: 'token.create',
-      projectId: draft.projectId,
-      details: {
-        name: draft.name,
-        duration_minutes: draft.lifetimeMs / 60_000,
-        max_requests: draft.maxRequests,
-      },
+      projectId: terms.projectId,
+      // In the order of earlier releases.
+      details: { name: terms.name, duration_minutes: lifetimeMs / 60_000, ...audited(terms) },
     } as const;
     const digest = digestOf(secret);
     await this.#change(attempt, caller, async (tx) => {
-      const project = await tx.lockProject(draft.projectId);
+      const project = await tx.lockProject(terms.projectId);
       if (!project) throw projectNotFound();
       if (!project.isActive) {
         throw new Refusal('token_for_inactive_project', 'cannot generate tokens for inactive project');
@@ -329,3 +322,7 @@ function difference(before: Project, after: Project, asked: ProjectChanges): Rec
   if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
   return pairs;
 }
+
+/** The terms of a token as the audit log has them. */
+const audited = (terms: TokenTerms): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(AUDITED_TERMS).map(([term, name]) => [name, terms[term as keyof TokenTerms]]));

@@ -13,14 +13,24 @@ export interface Project {
   deactivatedAtMs: number | null;
 }
 
-export interface Token {
-  id: string;
+/** What is said of a token when it is created, and stays. */
+export interface TokenTerms {
   projectId: string;
   name: string | null;
-  isActive: boolean;
-  expiresAtMs: number;
   /** 0 = unlimited. */
   maxRequests: number;
+}
+
+/** What the audit log says of these terms beside the project, and how it calls them. */
+export const AUDITED_TERMS = {
+  name: 'name',
+  maxRequests: 'max_requests',
+} satisfies Record<Exclude<keyof TokenTerms, 'projectId'>, string>;
+
+export interface Token extends TokenTerms {
+  id: string;
+  isActive: boolean;
+  expiresAtMs: number;
   requestCount: number;
   cacheHitCount: number;
   createdAtMs: number;

@@ -1,10 +1,9 @@
-/** All there are, in their order. */
-export const MIGRATIONS = [
-  '0001-first-tables',
-  '0002-audit-order',
-  '0003-usage',
-  '0004-state-counts',
-  '0005-several-instances',
-  '0006-usage-outcomes',
-];
+import { readdirSync } from 'node:fs';
+import { resolve } from 'node:path';
+
+/** All there are, in their order: a file that the migrator does not know of is a migration that never runs. */
+export const MIGRATIONS = readdirSync(resolve(import.meta.dirname, '../../migrations'))
+  .filter((file) => /^\d{4}-.*\.js$/.test(file))
+  .map((file) => file.replace(/\.js$/, ''))
+  .sort();
 export const LAST_MIGRATION = MIGRATIONS.at(-1);

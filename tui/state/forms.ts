@@ -1,6 +1,6 @@
 /** What is filled in: a new token, a new project, a project's name or key, a purge; and what is sent when it is. */
 import { integer } from '../../config/kinds.js';
-import type { CachePurge, TokenCreate, WireProject } from '../../daemon/api/contract.js';
+import type { CachePurge, TokenCreateTerms, WireProject } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
 import { sent } from './changing.js';
 import { choiceField, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
@@ -284,13 +284,12 @@ function tokenCreate(dialog: Dialog): Change | Problem {
   if (given !== '' && max === undefined) return { field: 'max', words: `Requests: ${requests.accepts}` };
   const name = valueOf(dialog, 'name').trim();
   if (isTooLong(name)) return TOO_LONG;
-  const body: TokenCreate = {
+  const terms: TokenCreateTerms = {
     project_id: valueOf(dialog, 'project'),
-    ...duration,
-    ...(max !== undefined && { max_requests: max }),
-    ...(name !== '' && { name }),
+    max_requests: max,
+    name: name === '' ? undefined : name,
   };
-  return { what: 'create-token', body };
+  return { what: 'create-token', body: { ...terms, ...duration } };
 }
 
 /** A token that lives longer than is wise; null: it does not. */

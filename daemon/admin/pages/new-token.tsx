@@ -1,4 +1,4 @@
-import type { WireProject, WireToken } from '../../api/contract.js';
+import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { Field, Select } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
@@ -11,9 +11,13 @@ import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 export interface NewTokenProps {
   /** The active ones: for others there are no new tokens. */
   projects: readonly WireProject[];
-  given: { projectId: string; name: string; duration: string; unit: string; maxRequests: string };
+  given: GivenToken;
   refused: string | null;
 }
+
+/** What the form is filled in with, by the names of its fields. */
+export type GivenToken = Record<keyof TokenCreateTerms | 'duration' | 'unit', string>;
+export const NOTHING_GIVEN: GivenToken = { project_id: '', name: '', duration: '24', unit: 'hours', max_requests: '' };
 
 const UNITS = [
   ['minutes', 'minutes'],
@@ -47,7 +51,7 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
       <Refused why={refused} />
       <ChangeForm to="tokens/new">
         <Field name="project_id" label="Project">
-          {(attributes) => <Select choices={choicesOf(projects)} chosen={given.projectId} required {...attributes} />}
+          {(attributes) => <Select choices={choicesOf(projects)} chosen={given.project_id} required {...attributes} />}
         </Field>
         <Field name="name" label="Name" hint="Who or what will use it. Optional.">
           {(attributes) => <input type="text" maxLength={MAX_NAME_LENGTH} defaultValue={given.name} {...attributes} />}
@@ -66,7 +70,7 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
         </fieldset>
         <Field name="max_requests" label="Requests at most" hint="Empty: any number.">
           {(attributes) => (
-            <input type="number" min="0" max={MAX_CAP} defaultValue={given.maxRequests} {...attributes} />
+            <input type="number" min="0" max={MAX_CAP} defaultValue={given.max_requests} {...attributes} />
           )}
         </Field>
         <div className="buttons">

@@ -1,30 +1,18 @@
 /** A new token, and the one page that shows its secret. */
 import { ApiError } from '../../api/client.js';
-import type { TokenCreate } from '../../api/contract.js';
+import type { TokenCreate, TokenCreateTerms } from '../../api/contract.js';
 import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
-import { newTokenPage, type NewTokenProps, secretPage } from '../pages/new-token.js';
+import { type GivenToken, newTokenPage, NOTHING_GIVEN, secretPage } from '../pages/new-token.js';
 import { allProjects, type Answer, get, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
 
-type Given = NewTokenProps['given'];
-
-const BEFORE: Given = { projectId: '', name: '', duration: '24', unit: 'hours', maxRequests: '' };
-
-async function newToken(visit: Visit, given: Given, refused: string | null): Promise<Answer> {
+async function newToken(visit: Visit, given: GivenToken, refused: string | null): Promise<Answer> {
   const projects = await allProjects(visit.client(), { is_active: 'true' });
   const body = newTokenPage({ projects, given, refused });
   return { title: 'New token', section: 'tokens', body, ...statusOf(refused) };
 }
 
-function givenIn(form: URLSearchParams): Given {
-  const field = (name: string) => (form.get(name) ?? '').trim();
-  return {
-    projectId: field('project_id'),
-    name: field('name'),
-    duration: field('duration'),
-    unit: field('unit'),
-    maxRequests: field('max_requests'),
-  };
-}
+const givenIn = (form: URLSearchParams): GivenToken =>
+  Object.fromEntries(Object.keys(NOTHING_GIVEN).map((name) => [name, (form.get(name) ?? '').trim()])) as GivenToken;
 
 const MINUTES_PER: Readonly<Record<string, number>> = { minutes: 1, hours: 60, days: 24 * 60 };
 
@@ -35,7 +23,7 @@ function numberIn(text: string, what: string): number {
 }
 
 /** @throws {ApiError} in the unit that the form was filled in with. */
-function minutesIn({ duration, unit }: Given): number {
+function minutesIn(duration: string, unit: string): number {
   const what = 'how long it is valid';
   const amount = numberIn(duration, what);
   const minutes = Object.hasOwn(MINUTES_PER, unit) ? MINUTES_PER[unit] : undefined;
@@ -45,14 +33,20 @@ function minutesIn({ duration, unit }: Given): number {
   return amount * minutes;
 }
 
-function tokenOf(given: Given): TokenCreate {
-  const { projectId, name, maxRequests } = given;
-  return {
-    project_id: projectId,
-    duration_minutes: minutesIn(given),
-    ...(name !== '' && { name }),
-    ...(maxRequests !== '' && { max_requests: numberIn(maxRequests, 'the most requests') }),
+/** What was left empty is not asked for. */
+const withoutEmpty = <T extends Record<string, string>>(texts: T) =>
+  Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text === '' ? undefined : text])) as {
+    [K in keyof T]: string | undefined;
   };
+
+function tokenOf(given: GivenToken): TokenCreate {
+  const { duration, unit, max_requests: most, project_id, ...texts } = given;
+  const terms: TokenCreateTerms = {
+    project_id,
+    ...withoutEmpty(texts),
+    max_requests: most === '' ? undefined : numberIn(most, 'the most requests'),
+  };
+  return { ...terms, duration_minutes: minutesIn(duration, unit) };
 }
 
 /** The secret is in the answer to the change alone. It must outlast the way to a page that can be asked for anew without another token. */
@@ -73,7 +67,9 @@ function projectGone(error: unknown): never {
 }
 
 export const issuingRoutes = [
-  get('/tokens/new', (visit) => newToken(visit, { ...BEFORE, projectId: visit.query.get('project_id') ?? '' }, null)),
+  get('/tokens/new', (visit) =>
+    newToken(visit, { ...NOTHING_GIVEN, project_id: visit.query.get('project_id') ?? '' }, null),
+  ),
   post('/tokens/new', issue),
   get('/tokens/:id/secret', async (visit) => {
     const token = await visit.client().token(visit.params.id ?? '');
