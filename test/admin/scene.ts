@@ -1,9 +1,8 @@
 /** A daemon that has been in use for more than a day: what the pages look like then. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { TestClock } from '../support/clock.js';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
+import { json, startProvider } from '../support/provider.js';
 
 const HOUR_MS = 3_600_000;
 const HOURS = 30;
@@ -22,15 +21,13 @@ const USERS = ['frontend', 'ci-deploy', 'batch-night', 'frontend', 'notebook'] a
 
 export async function furnishedScene(): Promise<Scene> {
   let isFailing = false;
-  const provider = createServer((req, res) => {
-    req.resume();
-    res.writeHead(isFailing ? 503 : 200, { 'content-type': 'application/json', 'cache-control': 'max-age=600' });
-    res.end('{"object":"list","data":[]}');
-  });
-  await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve));
+  const provider = await startProvider();
+  provider.answer = (_req, res) => {
+    json(res, isFailing ? 503 : 200, { object: 'list', data: [] }, { 'cache-control': 'max-age=600' });
+  };
   const clock = new TestClock({ standsStill: false, startMs: Date.now() - HOURS * HOUR_MS });
   const daemon = await startDaemon({
-    upstream: `http://127.0.0.1:${(provider.address() as AddressInfo).port}`,
+    upstream: provider.url,
     clock,
     env: { HTTP_CACHE_ENABLED: 'true' },
   });
@@ -78,8 +75,7 @@ export async function furnishedScene(): Promise<Scene> {
     tokens,
     stop: async () => {
       await daemon.stop();
-      provider.close();
-      provider.closeAllConnections();
+      await provider.stop();
     },
   };
 }
