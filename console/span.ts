@@ -1,13 +1,12 @@
 import type { Kind } from '../config/kinds.js';
-
-const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+import { MS_PER_UNIT } from '../daemon/api/vocabulary.js';
 
 /** Milliseconds. Days too, unlike in the settings: this drives no timer. */
 export const span: Kind<number> = {
   accepts: 'a time such as 30m, 2h or 7d',
   parse(given) {
     const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(given) ?? [];
-    return amount && unit ? Number(amount) * (MS_PER[unit] ?? NaN) : undefined;
+    return amount && unit ? Number(amount) * MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT] : undefined;
   },
 };
 

@@ -101,15 +101,13 @@ function wordsOf(written: string): TokenFilter['words'] {
   }));
 }
 
-const MS_PER: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 /** @param written a timestamp, or a span such as `2h`. */
 function momentOf(written: string | undefined): Moment | undefined {
   if (written === undefined) return undefined;
-  const [, amount, unit = ''] = /^(-?\d+)([smhd])$/.exec(written) ?? [];
+  const [, amount, unit] = /^(-?\d+)([smhd])$/.exec(written) ?? [];
   return amount === undefined
     ? { atMs: timestampMs(written) ?? NaN }
-    : { inMs: Number(amount) * (MS_PER[unit] ?? NaN) };
+    : { inMs: Number(amount) * MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT] };
 }
 
 /** @param written a timestamp, or a span such as `2h` for so long ago. */
