@@ -10,7 +10,7 @@ import { EventStreams } from '../http/manage/event-stream.js';
 import { fetchFrom } from '../http/manage/in-process.js';
 import type { ManageOptions } from '../http/manage/routes.js';
 import type { Proxy } from '../http/proxy/proxy.js';
-import type { Upgrades } from '../http/proxy/upgrade.js';
+import type { Upgrades } from '../http/proxy/upgrades.js';
 import { createApp, type Mounted } from '../http/server/app.js';
 import { type OffPath, offPath } from '../http/server/off-path.js';
 import { type Probes, probeRoutes } from '../http/server/probes.js';

@@ -13,7 +13,7 @@ import { decoder } from '../http/proxy/decoding.js';
 import { Forwarder } from '../http/proxy/forward.js';
 import { upgradesAt } from '../http/proxy/http-proxy.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
-import { createUpgrades, type Upgrades } from '../http/proxy/upgrade.js';
+import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
 import { Bounds } from '../http/server/bounds.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';

@@ -11,7 +11,7 @@ export function bearerOf(authorization: string | undefined): string | null {
   return (authorization !== undefined && /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1]) || null;
 }
 
-interface Presented {
+export interface Presented {
   secret: string;
   digest: string;
 }

@@ -3,7 +3,7 @@ import type { Pass } from '../../core/account.js';
 import type { KeptAnswer } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Ages } from '../../core/cache/wish.js';
-import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
+import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { Delivery } from './delivery.js';
 import { EventBoundary } from './boundaries.js';
 import { dialectFor } from '../dialect.js';
@@ -20,6 +20,32 @@ export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };
 
 // To copy more costs more than a second piece does.
 const WRITTEN_AS_TEXT = 16 * 1024;
+
+/** An answer of the upstream. */
+interface UpstreamAnswer {
+  record: RequestRecord;
+  pass: Pass;
+  status: number;
+  cors: CorsFields;
+  /** Monotonic. */
+  nowMs: number;
+}
+
+/** What becomes of its header fields, names and values in turn, on their way to the client. The record notes the upstream's id for it. */
+export function headersForClient({ record, pass, status, cors, nowMs }: UpstreamAnswer, rawHeaders: readonly Buffer[]) {
+  const { startedAtMs, forwardedAtMs } = record;
+  const headers = clientResponseHeaders(rawHeaders, {
+    status,
+    requestId: record.requestId,
+    expiresAt: pass.expiresAt,
+    remaining: pass.remaining,
+    cors,
+    upstreamMs: nowMs - (forwardedAtMs ?? nowMs),
+    proxyMs: (forwardedAtMs ?? nowMs) - startedAtMs,
+  });
+  record.upstreamRequestId = recordedId(headers.upstreamRequestId, pass.upstreamKey);
+  return headers;
+}
 
 /** What goes out to the client, whichever answer it is, and what the record says of it. */
 export class Answering {
@@ -40,17 +66,9 @@ export class Answering {
   /** An upstream's answer begins. @throws when it cannot be passed on. */
   head(pass: Pass, status: number, rawHeaders: readonly Buffer[], nowMs: number): void {
     const { record } = this;
-    const { startedAtMs, forwardedAtMs } = record;
-    const { list, upstreamRequestId, contentType, contentEncoding } = clientResponseHeaders(rawHeaders, {
-      status,
-      requestId: record.requestId,
-      expiresAt: pass.expiresAt,
-      remaining: pass.remaining,
-      cors: corsFields(this.settings, this.req),
-      upstreamMs: nowMs - (forwardedAtMs ?? nowMs),
-      proxyMs: (forwardedAtMs ?? nowMs) - startedAtMs,
-    });
-    record.upstreamRequestId = recordedId(upstreamRequestId, pass.upstreamKey);
+    const cors = corsFields(this.settings, this.req);
+    const answer = { record, pass, status, cors, nowMs };
+    const { list, contentType, contentEncoding } = headersForClient(answer, rawHeaders);
     this.#delivery.head(status, list);
     record.answeredAtMs = nowMs;
     record.isStreamed = contentType !== null && EVENT_STREAM.test(contentType);

@@ -2,9 +2,8 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Pass } from '../../core/account.js';
-import type { ResponseCache } from '../../core/cache/response-cache.js';
 import { fieldsOf, type FieldValues } from '../../core/cache/field-values.js';
-import { Visit, type Visitor } from '../../core/visit.js';
+import type { VisitFacts } from '../../core/visit.js';
 import { isOptedIn, wishOf } from '../../core/cache/wish.js';
 import type { RequestBody } from '../body.js';
 import type { RequestFields } from '../fields.js';
@@ -21,32 +20,26 @@ export function isSoughtByBody({ method }: IncomingMessage, fields: RequestField
 }
 
 /** @returns null when the request has no business with the cache. */
-export function visitTo(
-  cache: ResponseCache,
+export function visitFactsOf(
   req: IncomingMessage,
   { pass, fields, body }: { pass: Pass; fields: RequestFields; body: RequestBody },
-  visitor: Visitor,
-): Visit | null {
+): VisitFacts | null {
   if (body !== null && !Buffer.isBuffer(body)) return null; // Too large to be held.
   const { method = 'GET', url: target = '/' } = req;
   const { cacheControl, forwarded } = fields;
   let values: FieldValues | undefined;
   const wish = wishOf({ method, hasBody: body !== null, cacheControl }, () => (values ??= fieldsOf(forwarded)));
   if (wish === null) return null;
-  return new Visit(
-    cache,
-    {
-      wish,
-      projectId: pass.projectId,
-      upstreamKeyDigest: pass.upstreamKeyDigest,
-      method,
-      target,
-      path: pathOf(target),
-      bodyDigest: body === null ? '' : hash('sha256', body, 'hex'),
-      fields: values ?? NO_FIELDS,
-    },
-    visitor,
-  );
+  return {
+    wish,
+    projectId: pass.projectId,
+    upstreamKeyDigest: pass.upstreamKeyDigest,
+    method,
+    target,
+    path: pathOf(target),
+    bodyDigest: body === null ? '' : hash('sha256', body, 'hex'),
+    fields: values ?? NO_FIELDS,
+  };
 }
 
 const SAFE: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);

@@ -21,7 +21,7 @@ import {
   targetNotPlain,
 } from '../shape.js';
 import { refuseUnreadable } from './unreadable.js';
-import type { Upgrades } from '../proxy/upgrade.js';
+import type { Upgrades } from '../proxy/upgrades.js';
 import { serveWithoutUpgrade } from './without-upgrade.js';
 
 export interface ServerOptions {
