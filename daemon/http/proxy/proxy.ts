@@ -1,11 +1,12 @@
 /**
  * /v1: the request's way.
  *
- *   1–5 the way in       shape, rate limits, credential, admission: admit.ts
- *   6   read-body.ts     a small body is held, a large one streams                  408 413
- *   7   from-cache.ts    may it be answered from the cache? hit: replay it          504
- *   8   to-upstream.ts   draw one use, swap the key, stream both ways               429 502 503 504
- *   9   record.ts        one RequestEnded value for all who keep a record
+ *   1–5 admission    shape, rate limits, credential: admit.ts
+ *       body         a small one is held, a large one streams: read-body.ts      408 413
+ *   6   cache        may it be answered from there? from-cache.ts                504
+ *   7   forward      draw one use (spend.ts), swap the key, stream both ways:
+ *                    to-upstream.ts                                              413 429 502 503 504
+ *   8   afterwards   one RequestEnded value for all who keep a record: record.ts
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

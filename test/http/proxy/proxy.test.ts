@@ -17,7 +17,7 @@ import { Scene } from '../../support/scene.js';
 
 const MINUTE_MS = 60_000;
 
-// The steps of the request's way, as daemon/http/proxy/proxy.ts has them. The first, the shape, is in proxy-shape.test.ts.
+// The steps of the request's way, as daemon/http/proxy/admit.ts has them. The first, the shape, is in proxy-shape.test.ts.
 describe('a request on /v1', () => {
   let scene: Scene;
 
