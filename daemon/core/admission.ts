@@ -8,7 +8,7 @@
  * change touched its token or project since the read began, and is read again after 30 s at the latest.
  *
  * **Check, then draw.** `admit` checks (a) exists and is active, (b) not expired, (c) project active, (d) a unit of
- * the cap is free, in this order (specification 5.3), and begins again at (a) after whatever it had to
+ * the cap is free, in this order, and begins again at (a) after whatever it had to
  * wait for. `draw` takes the unit when forwarding is decided, with the same checks, in one go: on one
  * thread nothing comes in between. An answer from the cache, or a refusal, never draws.
  *

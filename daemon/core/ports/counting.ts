@@ -53,7 +53,7 @@ export class InstanceBuried extends Error {
   override name = 'InstanceBuried';
 }
 
-/** Counts and leases, as architecture.md's "Exact caps by leases" and "Settle" describe them. */
+/** Counts and leases, as daemon/core/settlement.ts describes them. */
 export interface Ledger {
   /** Makes the instance known with `seq` 0; can be repeated. Where no other can be alive, what the dead ones held counts as used. */
   enrol(instanceId: string, nowMs: number): Promise<void>;
