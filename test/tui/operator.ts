@@ -3,9 +3,9 @@ import type { WireToken } from '../../daemon/api/contract.js';
 import { bindingsOn, spotOf } from '../../tui/keys/press.js';
 import * as press from '../../tui/keys/press.js';
 import { begin } from '../../tui/state/beginning.js';
-import { valueOf } from '../../tui/state/dialog.js';
+import { actionAt, focused, valueOf } from '../../tui/state/dialog.js';
 import type { Action, Effect, Place, Question, Stream, Wake } from '../../tui/state/exchange.js';
-import { type Dialog, layer, type Layer, type State, type Tab, view } from '../../tui/state/state.js';
+import { type Dialog, type Label, layer, type Layer, type State, type Tab, view } from '../../tui/state/state.js';
 import { update } from '../../tui/state/update.js';
 import { cursorRow, lengthOf, rowAt } from '../../tui/state/window.js';
 import { SimulatedDaemon, START_MS } from './simulated.js';
@@ -58,6 +58,29 @@ export class Operator {
 
   types(text: string): this {
     for (const { segment } of new Intl.Segmenter().segment(text)) this.press(segment === ' ' ? 'space' : segment);
+    return this;
+  }
+
+  /** Goes to the field of that name, wherever it is. */
+  goesTo(label: Label): this {
+    return this.#tabsUntil(label, () => this.field === label);
+  }
+
+  /** Fills in a field in place of what is there. */
+  fills(label: Label, text: string): this {
+    return this.goesTo(label).press('ctrl+u').types(text);
+  }
+
+  /** Presses the button that does what the dialog is for. */
+  submits(): this {
+    return this.#tabsUntil('the button', () => this.dialog.focus === actionAt(this.dialog)).press('enter');
+  }
+
+  #tabsUntil(what: string, isThere: () => boolean): this {
+    for (let tabs = this.dialog.fields.length + 2; !isThere(); tabs--) {
+      if (tabs === 0) throw new Error(`nowhere in the dialog is ${what}`);
+      this.press('tab');
+    }
     return this;
   }
 
@@ -141,8 +164,12 @@ export class Operator {
     if (top?.kind !== 'dialog') throw new Error(`no dialog but ${top?.kind ?? 'nothing'}; ${this.says ?? ''}`);
     return top;
   }
-  value(field: string): string {
-    return valueOf(this.dialog, field);
+  value(label: Label): string {
+    return valueOf(this.dialog, label);
+  }
+  /** What has the focus; undefined on a button. */
+  get field(): Label | undefined {
+    return focused(this.dialog)?.label;
   }
   /** The token under the cursor. */
   get cursor(): WireToken | undefined {

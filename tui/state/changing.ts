@@ -2,7 +2,7 @@
 import { visible } from '../../console/escape.js';
 import { relativeTime, shortId } from '../../console/views.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
-import { dialogOf, textField } from './dialog.js';
+import { confirmationOf, dialogOf, textField } from './dialog.js';
 import { lineOf } from './line.js';
 import type { Change, Named } from './exchange.js';
 import {
@@ -175,8 +175,8 @@ function asking(state: State, asked: Asking): Step {
   const isMuch = tokens.length >= TYPED_FROM || state.place.isProtected;
   const word = typed !== undefined ? typed : isMuch ? wordToType(state, tokens) : null;
   const fields = [
-    textField('reason', 'Reason', { line: lineOf(reason), hint: 'goes into the audit record', width: 40 }),
-    ...(word === null ? [] : [textField('typed', `Type ${word} to confirm`, { width: 30 })]),
+    textField('Reason', { line: lineOf(reason), hint: 'goes into the audit record', width: 40 }),
+    ...(word === null ? [] : [textField(confirmationOf(word), { width: 30 })]),
   ];
   const dialog = dialogOf(
     {

@@ -1,11 +1,11 @@
 /** What keys do in a dialog: from field to field, in the line of one, and between the buttons. */
-import type { Dialog, Field } from './state.js';
+import type { Dialog, Field, Label } from './state.js';
 import { concealed, edited, EMPTY_LINE, inserted, lineOf } from './line.js';
 
 /** What is wrong with what was filled in. */
 export interface Problem {
   /** Null: none of the fields alone. */
-  field: string | null;
+  field: Label | null;
   words: string;
 }
 
@@ -19,27 +19,20 @@ export function dialogOf(draft: Draft, first: 'field' | 'cancel'): Dialog {
   return { kind: 'dialog', more: 0, items: [], notes: [], ...draft, fields, focus, scrolled: 0, problem: null };
 }
 
-export const textField = (name: string, label: string, given: Partial<Field> = {}): Field => ({
-  name,
+export const textField = (label: Label, given: Partial<Field> = {}): Field => ({
   label,
   line: EMPTY_LINE,
   ...given,
 });
 
-export const choiceField = (
-  name: string,
-  label: string,
-  choices: NonNullable<Field['choices']>,
-  chosen?: string,
-): Field => ({
-  name,
+export const choiceField = (label: Label, choices: NonNullable<Field['choices']>, chosen?: string): Field => ({
   label,
   choices,
   line: lineOf(chosen ?? choices[0]?.value ?? ''),
 });
 
-export const valueOf = ({ fields }: Dialog, name: string): string =>
-  fields.find((field) => field.name === name)?.line.text ?? '';
+export const valueOf = ({ fields }: Dialog, label: Label): string =>
+  fields.find((field) => field.label === label)?.line.text ?? '';
 
 export const shownFields = (dialog: Dialog): readonly Field[] =>
   dialog.fields.filter(({ onlyIf }) => !onlyIf || valueOf(dialog, onlyIf.field) === onlyIf.value);
@@ -47,6 +40,9 @@ export const shownFields = (dialog: Dialog): readonly Field[] =>
 export const cancelAt = (dialog: Dialog) => shownFields(dialog).length;
 export const actionAt = (dialog: Dialog) => shownFields(dialog).length + 1;
 export const focused = (dialog: Dialog): Field | undefined => shownFields(dialog)[dialog.focus];
+
+/** What is typed before much is changed. */
+export const confirmationOf = (word: string) => `Type ${word} to confirm` as const;
 
 /** Whether letters go into a line, so that they mean nothing else. */
 export const takesText = (dialog: Dialog) => {
@@ -79,7 +75,7 @@ export function onward(dialog: Dialog): Dialog {
 
 /** Says what is wrong, in the field that it is about. */
 export function refused(dialog: Dialog, { field, words }: Problem): Dialog {
-  const at = shownFields(dialog).findIndex(({ name }) => name === field);
+  const at = shownFields(dialog).findIndex(({ label }) => label === field);
   return { ...dialog, problem: words, focus: at === -1 ? dialog.focus : at };
 }
 
@@ -108,7 +104,7 @@ export function pasted(dialog: Dialog, text: string): Dialog {
 
 function withFocused(dialog: Dialog, field: Field): Dialog {
   const kept = field.isSecret ? { ...field, line: concealed(field.line) } : field;
-  const fields = dialog.fields.map((other) => (other.name === field.name ? kept : other));
+  const fields = dialog.fields.map((other) => (other.label === field.label ? kept : other));
   return { ...dialog, problem: null, fields };
 }
 

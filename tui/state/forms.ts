@@ -3,7 +3,7 @@ import { integer } from '../../config/kinds.js';
 import type { CachePurge, TokenCreateTerms, WireProject } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
 import { sent } from './changing.js';
-import { choiceField, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
+import { choiceField, confirmationOf, dialogOf, type Problem, refused, textField, valueOf } from './dialog.js';
 import type { Change } from './exchange.js';
 import { Hidden } from './hidden.js';
 import { above } from './navigation.js';
@@ -42,14 +42,13 @@ export function newToken(state: State, projectId?: string): Step {
         notes,
         fields: [
           choiceField(
-            'project',
             'Project',
             active.map(({ id, name }) => ({ value: id, label: name })),
             chosen,
           ),
-          textField('name', 'Name', { hint: 'who will use it', width: 40 }),
-          textField('duration', 'Expires in', { line: { text: '24h', caret: 3 }, hint: '48h, 90m', width: 10 }),
-          textField('max', 'Requests', { hint: 'at most; empty: unlimited', width: 12 }),
+          textField('Name', { hint: 'who will use it', width: 40 }),
+          textField('Expires in', { line: { text: '24h', caret: 3 }, hint: '48h, 90m', width: 10 }),
+          textField('Requests', { hint: 'at most; empty: unlimited', width: 12 }),
         ],
       },
       'field',
@@ -65,7 +64,7 @@ export const newProject = (state: State): Step =>
         purpose: { for: 'new-project' },
         title: 'New project',
         action: 'Create',
-        fields: [textField('name', 'Name', { width: 40 }), keyField()],
+        fields: [textField('Name', { width: 40 }), keyField()],
       },
       'field',
     ),
@@ -80,7 +79,7 @@ export const rename = (state: State, project: WireProject): Step =>
         title: `Rename project ${project.name}`,
         action: 'Rename',
         fields: [
-          textField('name', 'Name', { line: { text: project.name, caret: project.name.length }, width: 40 }),
+          textField('Name', { line: { text: project.name, caret: project.name.length }, width: 40 }),
           reasonField(),
         ],
       },
@@ -114,42 +113,41 @@ export const purge = (state: State): Step =>
         title: 'Purge kept answers',
         action: 'Purge',
         fields: [
-          choiceField('what', 'What', [
+          choiceField('What', [
             { value: 'url', label: 'one request line' },
             { value: 'project', label: 'all of a project' },
             { value: 'all', label: 'everything' },
           ]),
           {
-            ...choiceField('method', 'Method', [
+            ...choiceField('Method', [
               { value: 'GET', label: 'GET' },
               { value: 'POST', label: 'POST' },
             ]),
-            onlyIf: { field: 'what', value: 'url' },
+            onlyIf: { field: 'What', value: 'url' },
           },
-          textField('url', 'Path', {
+          textField('Path', {
             line: { text: '/v1/', caret: 4 },
             hint: 'with its query',
             width: 40,
-            onlyIf: { field: 'what', value: 'url' },
+            onlyIf: { field: 'What', value: 'url' },
           }),
           {
             ...choiceField(
-              'project',
               'Project',
               (state.projects.all ?? []).map(({ id, name }) => ({ value: id, label: name })),
             ),
-            onlyIf: { field: 'what', value: 'project' },
+            onlyIf: { field: 'What', value: 'project' },
           },
           reasonField(),
-          ...(state.place.isProtected ? [textField('typed', `Type ${TYPED_TO_PURGE} to confirm`, { width: 30 })] : []),
+          ...(state.place.isProtected ? [textField(confirmationOf(TYPED_TO_PURGE), { width: 30 })] : []),
         ],
       },
       'field',
     ),
   );
 
-const keyField = () => textField('key', "Provider's key", { isSecret: true, hint: 'never shown again', width: 40 });
-const reasonField = () => textField('reason', 'Reason', { hint: 'goes into the audit record', width: 40 });
+const keyField = () => textField("Provider's key", { isSecret: true, hint: 'never shown again', width: 40 });
+const reasonField = () => textField('Reason', { hint: 'goes into the audit record', width: 40 });
 
 function form(state: State, dialog: Dialog): Step {
   const why = whyNoChange(state);
@@ -158,17 +156,17 @@ function form(state: State, dialog: Dialog): Step {
 
 /** What a purge is of, as far as it can be told from what is filled in. */
 export function purgeBody(dialog: Dialog): CachePurge | Problem {
-  switch (valueOf(dialog, 'what')) {
+  switch (valueOf(dialog, 'What')) {
     case 'all':
       return { all: true };
     case 'project': {
-      const id = valueOf(dialog, 'project');
-      return id === '' ? { field: 'what', words: 'There is no project' } : { project_id: id };
+      const id = valueOf(dialog, 'Project');
+      return id === '' ? { field: 'What', words: 'There is no project' } : { project_id: id };
     }
     default: {
-      const url = valueOf(dialog, 'url').trim();
-      const method = valueOf(dialog, 'method') === 'POST' ? 'POST' : 'GET';
-      return /^\/v1(?:[/?]|$)/.test(url) ? { method, url } : { field: 'url', words: 'The path begins with /v1' };
+      const url = valueOf(dialog, 'Path').trim();
+      const method = valueOf(dialog, 'Method') === 'POST' ? 'POST' : 'GET';
+      return /^\/v1(?:[/?]|$)/.test(url) ? { method, url } : { field: 'Path', words: 'The path begins with /v1' };
     }
   }
 }
@@ -202,10 +200,10 @@ export function previewed(state: State): Step {
 export function submitted(state: State, dialog: Dialog): Step {
   const change = changeOf(dialog);
   if (isProblem(change)) return [withLayer(state, refused(dialog, change))];
-  const reason = valueOf(dialog, 'reason').trim();
+  const reason = valueOf(dialog, 'Reason').trim();
   if (Array.from(reason).length > MAX_REASON_LENGTH) {
     const words = `A reason has at most ${MAX_REASON_LENGTH} characters`;
-    return [withLayer(state, refused(dialog, { field: 'reason', words }))];
+    return [withLayer(state, refused(dialog, { field: 'Reason', words }))];
   }
   // What cannot be sent now stays filled in.
   const why = whyNoChange(state);
@@ -253,39 +251,40 @@ function changeOf(dialog: Dialog): Change | Problem {
 
 /** @returns null when it is, or need not be. */
 function isTyped(dialog: Dialog, word: string | null): Problem | null {
-  if (word === null || valueOf(dialog, 'typed').trim() === word.trim()) return null;
-  return { field: 'typed', words: `Type ${word} to confirm` };
+  if (word === null) return null;
+  const field = confirmationOf(word);
+  return valueOf(dialog, field).trim() === word.trim() ? null : { field, words: field };
 }
 
 function nameIn(dialog: Dialog): { name: string } | Problem {
-  const name = valueOf(dialog, 'name').trim();
-  if (name === '') return { field: 'name', words: 'It needs a name' };
+  const name = valueOf(dialog, 'Name').trim();
+  if (name === '') return { field: 'Name', words: 'It needs a name' };
   return isTooLong(name) ? TOO_LONG : { name };
 }
 
 const isTooLong = (name: string) => Array.from(name).length > MAX_NAME_LENGTH;
-const TOO_LONG: Problem = { field: 'name', words: `A name has at most ${MAX_NAME_LENGTH} characters` };
+const TOO_LONG: Problem = { field: 'Name', words: `A name has at most ${MAX_NAME_LENGTH} characters` };
 
 function keyIn(dialog: Dialog): { key: Hidden } | Problem {
-  const key = valueOf(dialog, 'key').trim();
-  if (key === '') return { field: 'key', words: "It needs the provider's key" };
+  const key = valueOf(dialog, "Provider's key").trim();
+  if (key === '') return { field: "Provider's key", words: "It needs the provider's key" };
   return KEY.test(key)
     ? { key: new Hidden(key) }
-    : { field: 'key', words: 'A key has 1 to 512 visible ASCII characters and no spaces' };
+    : { field: "Provider's key", words: 'A key has 1 to 512 visible ASCII characters and no spaces' };
 }
 
 const requests = integer(0, MAX_CAP);
 
 function tokenCreate(dialog: Dialog): Change | Problem {
-  const duration = lifetime.parse(valueOf(dialog, 'duration').trim());
-  if (!duration) return { field: 'duration', words: `Expires in: ${lifetime.accepts}` };
-  const given = valueOf(dialog, 'max').trim();
+  const duration = lifetime.parse(valueOf(dialog, 'Expires in').trim());
+  if (!duration) return { field: 'Expires in', words: `Expires in: ${lifetime.accepts}` };
+  const given = valueOf(dialog, 'Requests').trim();
   const max = given === '' ? undefined : requests.parse(given);
-  if (given !== '' && max === undefined) return { field: 'max', words: `Requests: ${requests.accepts}` };
-  const name = valueOf(dialog, 'name').trim();
+  if (given !== '' && max === undefined) return { field: 'Requests', words: `Requests: ${requests.accepts}` };
+  const name = valueOf(dialog, 'Name').trim();
   if (isTooLong(name)) return TOO_LONG;
   const terms: TokenCreateTerms = {
-    project_id: valueOf(dialog, 'project'),
+    project_id: valueOf(dialog, 'Project'),
     max_requests: max,
     name: name === '' ? undefined : name,
   };
@@ -295,6 +294,6 @@ function tokenCreate(dialog: Dialog): Change | Problem {
 /** A token that lives longer than is wise; null: it does not. */
 export function warningOf(dialog: Dialog): string | null {
   if (dialog.purpose.for !== 'new-token') return null;
-  const hours = hoursOf(lifetime.parse(valueOf(dialog, 'duration').trim()));
+  const hours = hoursOf(lifetime.parse(valueOf(dialog, 'Expires in').trim()));
   return hours > LONGEST_RECOMMENDED_HOURS ? `more than the recommended ${LONGEST_RECOMMENDED_HOURS} hours` : null;
 }

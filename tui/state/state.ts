@@ -211,9 +211,21 @@ export interface DialogItem {
   isWarning: boolean;
 }
 
+/** What a field is called on the screen, and everywhere else: no two of a dialog have the same. */
+export type Label =
+  | 'Project'
+  | 'Name'
+  | 'Expires in'
+  | 'Requests'
+  | 'Reason'
+  | "Provider's key"
+  | 'What'
+  | 'Method'
+  | 'Path'
+  | `Type ${string} to confirm`;
+
 export interface Field {
-  name: string;
-  label: string;
+  label: Label;
   line: Line;
   /** One of these, with left and right, or by typing a part of its label; none: any text. */
   choices?: readonly { value: string; label: string }[];
@@ -225,7 +237,7 @@ export interface Field {
   /** In columns. */
   width?: number;
   /** It is there only while another field has this value. */
-  onlyIf?: { field: string; value: string };
+  onlyIf?: { field: Label; value: string };
 }
 
 export type Purpose =

@@ -9,15 +9,14 @@ const watching = (more: Beginning = {}) =>
   new Operator({ daemon: new SimulatedDaemon({ tokens: [token(0)], projects: PROJECTS }), ...more });
 const dumped = ({ state, effects }: Operator) =>
   JSON.stringify([state, effects]) + inspect([state, effects], { depth: Infinity, showHidden: true });
-const NAME = 1;
-const created = () => watching().press('n', 'tab').types('mine').press('enter', 'enter', 'enter', 'enter');
+const created = () => watching().press('n').fills('Name', 'mine').submits();
 
 describe('a new token', () => {
   it('is of an active project, that of the filter or of the context first', () => {
-    expect(watching().press('n').value('project')).to.equal('project-web');
+    expect(watching().press('n').value('Project')).to.equal('project-web');
     const empty = new SimulatedDaemon({ projects: PROJECTS });
     const inShop = new Operator({ daemon: empty, place: { project: 'shop' } });
-    expect(inShop.press('n').value('project')).to.equal('project-shop');
+    expect(inShop.press('n').value('Project')).to.equal('project-shop');
     const daemon = new SimulatedDaemon({ projects: PROJECTS });
     const there = new Operator({ daemon, tab: 'projects' }).press('enter');
     expect(there.press('q', 'j').press('n').dialog.title).to.equal('New project');
@@ -26,17 +25,17 @@ describe('a new token', () => {
   it('is of the project of the token that is looked at, unless that is off', () => {
     const tokens = [token(0, { project_id: 'project-shop' }), token(1, { project_id: 'project-off' })];
     const operator = new Operator({ daemon: new SimulatedDaemon({ tokens, projects: PROJECTS }) });
-    expect(operator.press('enter', 'n').value('project')).to.equal('project-shop');
-    expect(operator.press('escape', 'escape', 'j', 'enter', 'n').value('project')).to.equal('project-web');
+    expect(operator.press('enter', 'n').value('Project')).to.equal('project-shop');
+    expect(operator.press('escape', 'escape', 'j', 'enter', 'n').value('Project')).to.equal('project-web');
   });
 
   it('is of the project of the row under the cursor (finding A5)', () => {
     const tokens = [token(0), token(1, { project_id: 'project-shop' }), token(2, { project_id: 'project-off' })];
     const daemon = new SimulatedDaemon({ tokens, projects: PROJECTS });
     const operator = new Operator({ daemon, place: { project: 'web' } }).press('j', 'n');
-    expect(operator.value('project')).to.equal('project-shop');
+    expect(operator.value('Project')).to.equal('project-shop');
     operator.press('escape', 'j', 'n');
-    expect(operator.value('project'), 'what is off issues none').to.equal('project-web');
+    expect(operator.value('Project'), 'what is off issues none').to.equal('project-web');
     expect(operator.dialog.notes[0]?.words).to.equal('Project off is inactive: this is for another one.');
   });
 
@@ -44,8 +43,8 @@ describe('a new token', () => {
     const operator = watching({ tab: 'projects' }).press('j', 'N');
     expect(operator.dialog.title).to.equal('New token');
     const under = operator.press('escape').state.projects.window;
-    expect(operator.press('N').value('project')).to.equal(cursorRow(under)?.id);
-    expect(operator.value('project')).to.equal('project-shop');
+    expect(operator.press('N').value('Project')).to.equal(cursorRow(under)?.id);
+    expect(operator.value('Project')).to.equal('project-shop');
   });
 
   const many = () => {
@@ -57,27 +56,27 @@ describe('a new token', () => {
 
   it('is of the project that is typed, letter by letter, and of no other on the way (finding A5)', () => {
     const operator = many();
-    const seen = ['w', 'e', 'b'].map((letter) => operator.press(letter).value('project'));
+    const seen = ['w', 'e', 'b'].map((letter) => operator.press(letter).value('Project'));
     expect(seen).to.deep.equal(['project-web', 'project-web', 'project-web']);
-    expect(operator.press('-').value('project')).to.equal('project-web-eu');
-    expect(operator.press('backspace', 'space').value('project')).to.equal('project-web us');
+    expect(operator.press('-').value('Project')).to.equal('project-web-eu');
+    expect(operator.press('backspace', 'space').value('Project')).to.equal('project-web us');
   });
 
   it('stays of that project when a letter fits none, which is said (finding A5)', () => {
     const operator = many().types('webx');
-    expect(operator.value('project')).to.equal('project-web');
+    expect(operator.value('Project')).to.equal('project-web');
     expect(operator.dialog.problem).to.equal('There is no project with “webx” in its name');
-    expect(operator.press('right').value('project'), 'arrows go through what fits').to.equal('project-web-eu');
-    expect(operator.press('right', 'right').value('project'), 'a part of the name fits last').to.equal(
+    expect(operator.press('right').value('Project'), 'arrows go through what fits').to.equal('project-web-eu');
+    expect(operator.press('right', 'right').value('Project'), 'a part of the name fits last').to.equal(
       'project-prod-web',
     );
-    expect(operator.press('right').value('project')).to.equal('project-web');
+    expect(operator.press('right').value('Project')).to.equal('project-web');
   });
 
   it('begins a search anew in another field, or when what was typed is taken back (finding A5)', () => {
     const operator = many().types('we').press('tab', 'shift+tab').types('z');
-    expect(operator.value('project')).to.equal('project-zeta');
-    expect(operator.press('ctrl+u').types('cr').value('project')).to.equal('project-cron');
+    expect(operator.value('Project')).to.equal('project-zeta');
+    expect(operator.press('ctrl+u').types('cr').value('Project')).to.equal('project-cron');
   });
 
   it('is not offered without an active project', () => {
@@ -86,8 +85,8 @@ describe('a new token', () => {
   });
 
   it('takes hours, minutes and a cap', () => {
-    const operator = watching().press('n', 'right', 'tab').types('q n 1').press('tab', 'ctrl+u').types('90m');
-    operator.press('tab').types('500').press('enter', 'enter');
+    const operator = watching().press('n', 'right').fills('Name', 'q n 1').fills('Expires in', '90m');
+    operator.fills('Requests', '500').press('enter', 'enter');
     expect(operator.daemon.made[0]?.change).to.deep.equal({
       what: 'create-token',
       body: { project_id: 'project-shop', duration_minutes: 90, max_requests: 500, name: 'q n 1' },
@@ -95,20 +94,17 @@ describe('a new token', () => {
   });
 
   for (const [given, field, problem] of [
-    ['0', 2, /hours from 1 to 8760/],
-    ['8761h', 2, /hours from 1 to 8760/],
-    ['soon', 2, /hours from 1 to 8760/],
-    ['-1', 3, /Requests: /],
-    ['2147483648', 3, /Requests: /],
-    ['n'.repeat(101), NAME, /at most 100/],
+    ['0', 'Expires in', /hours from 1 to 8760/],
+    ['8761h', 'Expires in', /hours from 1 to 8760/],
+    ['soon', 'Expires in', /hours from 1 to 8760/],
+    ['-1', 'Requests', /Requests: /],
+    ['2147483648', 'Requests', /Requests: /],
+    ['n'.repeat(101), 'Name', /at most 100/],
   ] as const) {
     it(`says what is wrong with ${given.slice(0, 12)}, in its field, and sends nothing`, () => {
-      const operator = watching()
-        .press('n', ...Array.from({ length: field }, () => 'tab'), 'ctrl+u')
-        .types(given);
-      for (let presses = 0; presses < 4 && operator.dialog.problem === null; presses++) operator.press('enter');
+      const operator = watching().press('n').fills(field, given).submits();
       expect(operator.dialog.problem).to.match(problem);
-      expect(operator.dialog.focus).to.equal(field);
+      expect(operator.field).to.equal(field);
       expect(operator.daemon.made).to.be.empty;
     });
   }
@@ -116,9 +112,9 @@ describe('a new token', () => {
   it('comes back as it was filled in when the daemon refuses it', () => {
     const operator = watching();
     operator.daemon.refusing = { ...REFUSED, status: 409, message: 'the project is inactive' };
-    operator.press('n', 'tab').types('mine').press('enter', 'enter', 'enter', 'enter');
+    operator.press('n').fills('Name', 'mine').submits();
     expect(operator.dialog.problem).to.equal('the project is inactive; nothing was changed');
-    expect(operator.value('name')).to.equal('mine');
+    expect(operator.value('Name')).to.equal('mine');
     operator.daemon.refusing = null;
     operator.press('enter');
     expect(operator.top?.kind).to.equal('reveal');
@@ -198,11 +194,11 @@ describe('the secret of a new token', () => {
 
 describe('the key of a project', () => {
   const KEY = 'sk-providers-key-nobody-may-see';
-  const filling = () => watching({ tab: 'projects' }).press('n').types('night').press('tab');
+  const filling = () => watching({ tab: 'projects' }).press('n').fills('Name', 'night').goesTo("Provider's key");
 
   it('is in no dump, neither while it is typed nor on its way nor when the form comes back', () => {
     const operator = filling().types(KEY);
-    expect(operator.value('key')).to.equal(KEY);
+    expect(operator.value("Provider's key")).to.equal(KEY);
     expect(dumped(operator)).not.to.contain(KEY);
     operator.daemon.refusing = { ...REFUSED, status: 409, message: 'the name is taken' };
     operator.press('enter');
@@ -211,13 +207,13 @@ describe('the key of a project', () => {
     expect(dumped(operator)).not.to.contain(KEY);
     operator.isHeld = false;
     expect(operator.hears().dialog.problem).to.match(/the name is taken/);
-    expect(operator.value('key')).to.equal(KEY);
+    expect(operator.value("Provider's key")).to.equal(KEY);
     expect(dumped(operator)).not.to.contain(KEY);
   });
 
   it('is pasted without the end of its line, and edited like any other text', () => {
     const operator = filling().pastes(`${KEY}\n`).press('left', 'backspace').types('e');
-    expect(operator.value('key')).to.equal(KEY);
+    expect(operator.value("Provider's key")).to.equal(KEY);
     operator.press('enter', 'enter');
     expect(operator.says).to.equal('Created project night.');
   });
@@ -234,13 +230,13 @@ describe('a purge', () => {
   it('tells before how many answers it would remove, asked when nothing was typed for a moment', () => {
     const operator = purging();
     expect(operator.state.cache.preview).to.deep.include({ count: 3 });
-    operator.forgets().press('tab', 'tab').types('models');
+    operator.forgets().goesTo('Path').types('models');
     expect(operator.asked('purgeable')).to.equal(0);
     expect(operator.state.cache.preview).to.equal(null);
     operator.passes(250);
     expect(operator.asked('purgeable')).to.equal(1);
     expect(operator.state.cache.preview).to.deep.include({ count: 3 });
-    operator.press('tab').types('why').passes(1_000);
+    operator.fills('Reason', 'why').passes(1_000);
     expect(operator.asked('purgeable')).to.equal(1);
   });
 

@@ -92,7 +92,7 @@ describe('revoking a token', () => {
     const many = new Operator({ daemon: new SimulatedDaemon({ tokens }) }).press('ctrl+a', 'x');
     expect(many.dialog.fields.map(({ label }) => label)).to.include('Type 25 to confirm');
     const fewer = watching(24).press('ctrl+a', 'x');
-    expect(fewer.dialog.fields.map(({ name }) => name)).to.deep.equal(['reason']);
+    expect(fewer.dialog.fields.map(({ label }) => label)).to.deep.equal(['Reason']);
   });
 
   it('of one is confirmed by typing in a protected context, also under a name that ends with a space', () => {
@@ -197,7 +197,7 @@ describe('an undo of many', () => {
     operator.loses().forgets().press('u');
     expect(changes(operator), 'nothing without a question').to.be.empty;
     expect(operator.dialog.title).to.equal('Undo: Reactivate 3 tokens in 127.0.0.1:8080');
-    expect(operator.value('reason')).to.equal('undo');
+    expect(operator.value('Reason')).to.equal('undo');
     operator.press('tab', 'enter');
     const sent = operator.did('change')?.change;
     expect(sent).to.have.property('what', 'reactivate');
@@ -298,7 +298,7 @@ describe('what cannot be changed', () => {
     operator.daemon.failing = () => UNREACHABLE;
     operator.passes(2_000).press('enter', 'enter');
     expect(operator.dialog.problem).to.equal('offline, not sent');
-    expect(operator.value('reason')).to.equal('leaked');
+    expect(operator.value('Reason')).to.equal('leaked');
     operator.daemon.failing = () => null;
     operator.passes(15_000).press('enter');
     expect(operator.says).to.equal('Revoked name-0.');
