@@ -25,6 +25,7 @@ import type { HourlyUsage } from './core/usage.js';
 import type { EventStreams } from './http/manage/event-stream.js';
 import type { Afterwards } from './http/proxy/afterwards.js';
 import { drain } from './process/drain.js';
+import { DATABASE_WAITS, type DatabaseWaits } from './store/sql/waits.js';
 import { listen } from './process/listen.js';
 import type { AuditFiles } from './store/audit-file/open.js';
 import type { Stores } from './store/open.js';
@@ -38,6 +39,8 @@ export interface ComposeOptions {
   log: Log;
   clock: Clock;
   version: string;
+  /** How long a database server is waited for, in place of what is shipped. */
+  waits?: Readonly<DatabaseWaits>;
   /** Told of every request on /v1 that is over. */
   onEnded?: OnEnded;
 }
@@ -89,7 +92,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 async function started(options: ComposeOptions, opened: Opened): Promise<Daemon> {
   const { settings, reloadable, log, clock, version } = options;
   const live = { current: reloadable };
-  const context = { settings, live, log, clock, version, instanceId: randomUUID() };
+  const context = { settings, live, log, clock, version, instanceId: randomUUID(), waits };
   const parts = await built(context, options.onEnded, opened);
   const { storage, core, traffic, management } = parts;
   const { server, managementServer } = management;

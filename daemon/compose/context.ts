@@ -1,5 +1,6 @@
 import type { Live, Settings } from '../../config/settings.js';
 import type { Clock, Log } from '../core/ports.js';
+import type { DatabaseWaits } from '../store/sql/waits.js';
 
 /** What every builder is given. */
 export interface BuildContext {
@@ -12,4 +13,6 @@ export interface BuildContext {
   version: string;
   /** Which daemon this is, among all that run or ever ran. */
   instanceId: string;
+  /** How long a database server is waited for. */
+  waits: Readonly<DatabaseWaits>;
 }

@@ -16,8 +16,8 @@ export interface Storage {
  * @throws {SettingsError} when the configuration does not fit what is there.
  */
 export async function openStorage(context: BuildContext, opened: Opened): Promise<Storage> {
-  const { settings, live, clock, log, instanceId } = context;
-  const stores = opened.add(await openStores(settings, { clock }));
+  const { settings, live, clock, log, instanceId, waits } = context;
+  const stores = opened.add(await openStores(settings, { clock, waits }));
   const { records, anchors } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));
   const deriveKey = (purpose: string) => stores.deriveKey(purpose);

@@ -8,8 +8,6 @@ import { explained } from '../store/sql/failures.js';
 
 const FIRST_RETRY_MS = 250;
 const LONGEST_RETRY_MS = 2_000;
-// Whoever starts the daemon is told soon whether it is configured rightly. Another instance may migrate for an hour.
-const FIRST_TRY_MS = 5_000;
 const PING_EVERY_MS = 1_000;
 
 export interface ComingUpOptions {
@@ -18,6 +16,8 @@ export interface ComingUpOptions {
   /** Whether a database that is away is waited for, and others may bring its schema up to date. */
   isShared: boolean;
   autoMigrate: boolean;
+  /** How long `begin` waits for a database that is away, or that another instance migrates, maybe for an hour. */
+  firstTryMs: number;
   /** Everything that needs the tables to be there. */
   beginServing: () => Promise<void>;
   /** Gives up all connections when the database does not answer. */
@@ -42,11 +42,11 @@ export class ComingUp {
 
   /** Tries for a while, and goes on trying where it may be a matter of time. @throws {SettingsError} @throws {StoreUnavailable} */
   async begin(): Promise<void> {
-    const { isShared, clock } = this.#options;
+    const { isShared, firstTryMs, clock } = this.#options;
     const first = this.#try();
     if (!isShared) return first;
     let cancel: () => void = () => undefined;
-    const enough = new Promise<void>((resolve) => (cancel = clock.after(FIRST_TRY_MS, resolve)));
+    const enough = new Promise<void>((resolve) => (cancel = clock.after(firstTryMs, resolve)));
     try {
       await Promise.race([first, enough]);
     } catch (error) {

@@ -16,6 +16,7 @@ import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
 import { Totals } from './sql/totals.js';
+import { DATABASE_WAITS, type DatabaseWaits } from './sql/waits.js';
 import { SqlUsage } from './sql/usage.js';
 
 export type StoreSettings = Pick<Settings, 'database' | 'encryptionKey'> &
@@ -23,6 +24,8 @@ export type StoreSettings = Pick<Settings, 'database' | 'encryptionKey'> &
 
 export interface StoreOptions {
   clock: Pick<Clock, 'after' | 'monotonic'>;
+  /** For a server, in place of those that are shipped. */
+  waits?: Readonly<DatabaseWaits>;
 }
 
 export interface Stores {
@@ -46,13 +49,16 @@ export interface Stores {
  *
  * @throws {SettingsError} when the file is another process's, or the encryption key is not the right one.
  */
-export async function openStores(settings: StoreSettings, { clock }: StoreOptions): Promise<Stores> {
+export async function openStores(
+  settings: StoreSettings,
+  { clock, waits = DATABASE_WAITS }: StoreOptions,
+): Promise<Stores> {
   const opened = new Opened();
   try {
     const isShared = settings.database.driver !== 'sqlite';
     if (settings.database.driver === 'sqlite') opened.add({ close: await lockedFor(settings.database.path) });
     const box = boxOf(settings);
-    const database = opened.add(openDatabase(settings, clock));
+    const database = opened.add(openDatabase(settings, clock, waits));
     // A file that cannot be opened, or is no database, shows here.
     if (settings.database.driver === 'sqlite') await openedAt(settings.database.path, database.select('SELECT 1'));
     return {
@@ -107,6 +113,7 @@ const FEW_CONNECTIONS = 2;
 export function openDatabase(
   { database, databasePoolSize: poolSize = FEW_CONNECTIONS }: Pick<StoreSettings, 'database' | 'databasePoolSize'>,
   clock: Pick<Clock, 'after'>,
+  waits: Readonly<DatabaseWaits> = DATABASE_WAITS,
 ): Database {
   if (database.driver === 'sqlite') return new SqliteDatabase(database.path);
   return new ServerDatabase({
@@ -114,6 +121,7 @@ export function openDatabase(
     url: database.url,
     poolSize,
     clock,
+    waits,
     certificates: certificatesFor(database.url),
   });
 }

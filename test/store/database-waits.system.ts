@@ -6,6 +6,7 @@ import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js
 import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
+import { DATABASE_WAITS } from '../../daemon/store/sql/waits.js';
 import type { TestAnswer, TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { eventually } from '../support/eventually.js';
@@ -46,8 +47,8 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     it('a statement, or a COMMIT, that is not answered in time fails, and nothing else does (finding G2)', async () => {
       const url = behindRelay(await server.newDatabase());
-      const patience = { usual: 1, long: 6 };
-      const database = new ServerDatabase({ dialect: kind, url, poolSize: 3, clock: realClock, patience });
+      const waits = { ...DATABASE_WAITS, statementMs: { usual: 1_000, long: 6_000 } };
+      const database = new ServerDatabase({ dialect: kind, url, poolSize: 3, clock: realClock, waits });
       await database.transact((tx) => tx.execute('CREATE TABLE kept (id INT PRIMARY KEY)'));
       relay.swallowsAnswersTo = (piece) => isCommit(piece) || piece.includes('SELECT 2');
       const slow = database.select(kind === 'postgres' ? 'SELECT pg_sleep(3)' : 'SELECT SLEEP(3)');

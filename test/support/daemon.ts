@@ -10,6 +10,7 @@ import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/
 import { type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
+import { DATABASE_WAITS, type DatabaseWaits } from '../../daemon/store/sql/waits.js';
 import { createLog } from '../../daemon/process/log.js';
 import { openDatabase } from '../../daemon/store/open.js';
 import { Migrator } from '../../migrations/migrator.js';
@@ -61,6 +62,8 @@ export interface TestDaemonOptions {
   dir?: string;
   /** One that stands still, say. */
   clock?: TestClock;
+  /** How long a database server is waited for, in place of what is shipped. */
+  waits?: Readonly<DatabaseWaits>;
   /** Leaves it to the daemon to make its key file, rather than to be given one that would be recognised in a leak. */
   makesKeyFile?: boolean;
   /** Leaves it to the daemon to make the tables too. AUTO_MIGRATE does so as well, whatever its value. */
@@ -74,6 +77,7 @@ export async function startDaemon({
   env,
   dir: given,
   clock = new TestClock(),
+  waits = DATABASE_WAITS,
   makesKeyFile = false,
   makesTables = false,
 }: TestDaemonOptions = {}): Promise<TestDaemon> {
@@ -103,6 +107,7 @@ export async function startDaemon({
     reloadable,
     log,
     clock,
+    waits,
     version: '0.1.0',
     onEnded: (request) => {
       ended.push(request);

@@ -1,12 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const LOOK_EVERY_MS = 2;
+// Looking costs something, a request as a rule. So what takes long is looked at less often, and noticed a twentieth later at most.
+const PART = 20;
+const SHORTEST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 25;
 
 /** Waits for what another process, or the kernel, brings about without saying so. */
 export async function eventually(what: string, holds: () => unknown, withinMs = 15_000): Promise<void> {
-  const giveUpAt = performance.now() + withinMs;
+  const beganAt = performance.now();
   while (!(await holds())) {
-    if (performance.now() > giveUpAt) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await sleep(LOOK_EVERY_MS);
+    const waitedMs = performance.now() - beganAt;
+    if (waitedMs > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`);
+    await sleep(Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, waitedMs / PART)));
   }
 }

@@ -1,5 +1,6 @@
 /** Several daemons on one database, each in this process, in front of one provider. */
 import type { Environment } from '../../config/settings.js';
+import type { DatabaseWaits } from '../../daemon/store/sql/waits.js';
 import { canaryEncryptionKey } from './canaries.js';
 import type { TestClock } from './clock.js';
 import { startDaemon, type TestDaemon } from './daemon.js';
@@ -12,6 +13,8 @@ export interface SeveralOptions {
   /** Of the daemon with this index. */
   envOf?: (index: number) => Environment;
   clockOf?: (index: number) => TestClock | undefined;
+  /** How long the one with this index waits for the database, where not as shipped. */
+  waitsOf?: (index: number) => Readonly<DatabaseWaits> | undefined;
 }
 
 export class Several {
@@ -50,10 +53,12 @@ export class Several {
 
   #begin(index: number, env: Environment = {}): Promise<TestDaemon> {
     const clock = this.options.clockOf?.(index);
+    const waits = this.options.waitsOf?.(index);
     return startDaemon({
       upstream: this.provider.url,
       env: { ...this.env, ...this.options.envOf?.(index), ...env },
       ...(clock && { clock }),
+      ...(waits && { waits }),
     });
   }
 

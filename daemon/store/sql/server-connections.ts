@@ -11,19 +11,16 @@ const FAREWELL_MS = 1_000;
 const LOCK_S = 5;
 // A report over a year takes long; whoever waits for less than that gives up by itself.
 const STATEMENT_S = 30;
-// A process that stands still, or that no network reaches any more, in the middle of a transaction holds up all who want the same
-// rows. So this is shorter than they wait for a lock; no transaction of ours pauses for more than an instant.
-const PAUSE_S = 3;
 // The server's limit for a connection that is not used: longer than one is kept here. All there is on MySQL in place of the above.
 const UNUSED_S = 40;
 
 // Nothing is cut to fit, or becomes another value, without an error.
 const MYSQL_SESSION = `SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ${LOCK_S}`;
 // Some are MariaDB's, some are MySQL's.
-const MYSQL_LIMITS = [
+const mysqlLimits = (pauseMs: number) => [
   `SET SESSION max_statement_time = ${STATEMENT_S}`,
   `SET SESSION max_execution_time = ${STATEMENT_S * 1000}`,
-  `SET SESSION idle_transaction_timeout = ${PAUSE_S}`,
+  `SET SESSION idle_transaction_timeout = ${Math.ceil(pauseMs / 1000)}`,
   `SET SESSION wait_timeout = ${UNUSED_S}`,
 ];
 
@@ -35,6 +32,8 @@ export interface Connecting {
   clock: Pick<Clock, 'after'>;
   /** Called for each statement. */
   onStatement: () => void;
+  /** After which the server ends a transaction in which nothing happens. */
+  pauseMs: number;
 }
 
 /** @param limitMs how long it may take to get a free connection, or to make one. */
@@ -61,7 +60,7 @@ export function poolOf(connecting: Connecting, size: number, limitMs: number): S
     // Only counted: a statement's text would bring bind values into a log.
     logging: onStatement,
   } as Options);
-  sequelize.addHook('afterConnect', isPostgres ? setUpPostgres : setUpMysql);
+  sequelize.addHook('afterConnect', isPostgres ? setUpPostgres : (opened) => setUpMysql(opened, connecting.pauseMs));
   boundFarewells(sequelize.connectionManager, clock);
   return sequelize;
 }
@@ -72,7 +71,7 @@ function postgresOptions({ sockets, ...connecting }: Connecting, limitMs: number
     connectionTimeoutMillis: limitMs,
     statement_timeout: STATEMENT_S * 1000,
     lock_timeout: LOCK_S * 1000,
-    idle_in_transaction_session_timeout: PAUSE_S * 1000,
+    idle_in_transaction_session_timeout: connecting.pauseMs,
     stream: () => sockets.create(),
     ...tlsOptions(connecting),
   };
@@ -112,7 +111,7 @@ interface MysqlConnection {
   destroy(): void;
 }
 
-async function setUpMysql(opened: unknown): Promise<void> {
+async function setUpMysql(opened: unknown, pauseMs: number): Promise<void> {
   const connection = opened as MysqlConnection;
   const run = (sql: string) =>
     new Promise<void>((resolve, reject) => {
@@ -127,7 +126,7 @@ async function setUpMysql(opened: unknown): Promise<void> {
     connection.destroy(); // No pool knows it yet.
     throw error;
   }
-  for (const sql of MYSQL_LIMITS) await run(sql).catch(() => undefined);
+  for (const sql of mysqlLimits(pauseMs)) await run(sql).catch(() => undefined);
 }
 
 /** pg has the socket, with TLS if there is any, one deeper. */

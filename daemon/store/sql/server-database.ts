@@ -7,18 +7,10 @@ import { explained, isDeadlock } from './failures.js';
 import { giveUp, poolOf } from './server-connections.js';
 import { inTransaction } from './server-transaction.js';
 import { Sockets } from './sockets.js';
+import { DATABASE_WAITS, type DatabaseWaits } from './waits.js';
 
 const DIALECTS = { postgres, mysql };
 
-// To connect, or to wait for a connection that others have. Whoever asks us is told soon that it takes longer.
-const CONNECT_MS = 2_000;
-// What any server that lives answers at once.
-const ANSWER_MS = 2_000;
-// So that a connection that is not made in time counts as no answer, and not as a failure to connect.
-const CONNECT_ASIDE_MS = 3_000;
-const LOOK_EVERY_MS = 1_000;
-// In seconds. What takes longer waits on a connection that leads nowhere: the server gives up a lock after 5 s, and a statement after 30 s.
-const PATIENCE: Record<Patience, number> = { usual: 10, long: 40 };
 const MOST_TRIES = 5;
 const LONGEST_PAUSE_MS = 50;
 
@@ -31,15 +23,15 @@ export interface ServerDatabaseOptions {
   clock: Pick<Clock, 'after'>;
   /** PEM, of those that are believed in place of the system's. */
   certificates?: string | null;
-  /** In seconds, in place of those that are shipped. */
-  patience?: Record<Patience, number>;
+  /** In place of those that are shipped. */
+  waits?: Readonly<DatabaseWaits>;
 }
 
 /** A statement that is waited for, or (without a connection) a connection, or all of a transaction. */
 interface Waiting {
   connection: unknown;
-  seconds: number;
-  most: number;
+  waitedMs: number;
+  mostMs: number;
 }
 
 /** As much of Sequelize's connection manager as it takes to know which connection a statement goes over. */
@@ -65,24 +57,25 @@ export class ServerDatabase implements Database {
   readonly #aside: Sequelize;
   readonly #sockets = new Sockets();
   readonly #clock: Pick<Clock, 'after'>;
-  readonly #patience: Record<Patience, number>;
+  readonly #waits: Readonly<DatabaseWaits>;
   readonly #waiting = new Set<Waiting>();
   #isLooking = false;
   #isAsking = false;
   statements = 0;
 
-  constructor({ dialect, url, poolSize, clock, certificates = null, patience }: ServerDatabaseOptions) {
+  constructor({ dialect, url, poolSize, clock, certificates = null, waits = DATABASE_WAITS }: ServerDatabaseOptions) {
     const server = serverAt(url);
     if (server?.driver !== dialect) throw new RangeError(`no URL of ${dialect}`);
     this.dialect = DIALECTS[dialect];
     this.#clock = clock;
-    this.#patience = patience ?? PATIENCE;
+    this.#waits = waits;
     const onStatement = () => {
       this.statements += 1;
     };
-    const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement };
-    this.sequelize = poolOf(connecting, poolSize, CONNECT_MS);
-    this.#aside = poolOf(connecting, 1, CONNECT_ASIDE_MS);
+    const { connectMs, connectAsideMs, pauseMs } = this.#waits;
+    const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement, pauseMs };
+    this.sequelize = poolOf(connecting, poolSize, connectMs);
+    this.#aside = poolOf(connecting, 1, connectAsideMs);
   }
 
   select<Row extends object>(sql: string, bind: Bind = {}, patience: Patience = 'long'): Promise<Row[]> {
@@ -140,7 +133,7 @@ export class ServerDatabase implements Database {
 
   /** @param connection that is given up when the answer takes too long; null where something else sees to that. */
   async #awaited<T>(answer: Promise<T>, connection: unknown = null, patience: Patience = 'usual'): Promise<T> {
-    const waiting = { connection, seconds: 0, most: this.#patience[patience] };
+    const waiting = { connection, waitedMs: 0, mostMs: this.#waits.statementMs[patience] };
     this.#waiting.add(waiting);
     this.#lookSoon();
     try {
@@ -153,7 +146,7 @@ export class ServerDatabase implements Database {
   #lookSoon(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    this.#clock.after(LOOK_EVERY_MS, () => {
+    this.#clock.after(this.#waits.lookEveryMs, () => {
       this.#isLooking = false;
       if (this.#waiting.size > 0) this.#look();
     });
@@ -161,9 +154,9 @@ export class ServerDatabase implements Database {
 
   #look(): void {
     for (const each of this.#waiting) {
-      each.seconds += 1;
-      if (each.connection !== null && each.seconds > each.most) {
-        giveUp(each.connection, `the database did not answer within ${each.most} s`);
+      each.waitedMs += this.#waits.lookEveryMs;
+      if (each.connection !== null && each.waitedMs > each.mostMs) {
+        giveUp(each.connection, `the database did not answer within ${each.mostMs / 1000} s`);
       }
     }
     if (!this.#isAsking) {
@@ -179,14 +172,15 @@ export class ServerDatabase implements Database {
 
   /** @throws {StoreUnavailable} and tells so everybody else who waits, when the answer is late. */
   async #atOnce<T>(answer: Promise<T>): Promise<T> {
+    const { answerMs } = this.#waits;
     let isThere = false;
     let cancel: () => void = () => undefined;
     const late = new Promise<never>((_, reject) => {
-      cancel = this.#clock.after(ANSWER_MS, () => {
+      cancel = this.#clock.after(answerMs, () => {
         // Should it be this process that stood still, what came meanwhile is read first.
         setImmediate(() => {
           if (isThere) return;
-          const why = `the database did not answer within ${ANSWER_MS / 1000} s`;
+          const why = `the database did not answer within ${answerMs / 1000} s`;
           this.#sockets.abandon(why);
           reject(new StoreUnavailable(why));
         });

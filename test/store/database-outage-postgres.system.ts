@@ -1,0 +1,3 @@
+import { testOutages } from './database-outage.js';
+
+testOutages('postgres', 'PostgreSQL');
