@@ -90,7 +90,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 
 /** @param opened where all goes that must be let go of when this fails. */
 async function started(options: ComposeOptions, opened: Opened): Promise<Daemon> {
-  const { settings, reloadable, log, clock, version } = options;
+  const { settings, reloadable, log, clock, version, waits = DATABASE_WAITS } = options;
   const live = { current: reloadable };
   const context = { settings, live, log, clock, version, instanceId: randomUUID(), waits };
   const parts = await built(context, options.onEnded, opened);

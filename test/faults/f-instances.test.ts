@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { WireProject } from '../../daemon/api/contract.js';
+import { realClock } from '../../daemon/process/clock.js';
+import { StoreUnavailable } from '../../daemon/core/ports.js';
+import type { Connection } from '../../daemon/store/sql/database.js';
+import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
+import { DATABASE_WAITS } from '../../daemon/store/sql/waits.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+import { TestClock } from '../support/clock.js';
+import { eventually } from '../support/eventually.js';
+import { Several } from '../support/several.js';
+import { tally } from './support/at-once.js';
+import { oneAfterAnother } from './support/one-after-another.js';
+
+// Long runs have many more.
+const SEEDS = 4;
+/** After which the server ends a transaction in which nothing happens. */
+const WAITS = { ...DATABASE_WAITS, pauseMs: 1_000 };
+
+for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][]) {
+  describe(`F: several instances on ${name}${WITHOUT[kind]}`, function () {
+    this.timeout(60_000);
+    let server: DatabaseServer;
+
+    before(async function () {
+      if (WITHOUT[kind]) this.skip();
+      server = await DatabaseServer.shared(kind);
+    });
+
+    it(`admit each of as many requests as a cap allows, one after another, wherever it comes (${SEEDS} seeds)`, async () => {
+      const several = await Several.start(server, { count: 4 });
+      await oneAfterAnother(several, 1, SEEDS);
+      await several.stop();
+    });
+
+    it('hold nobody up for long when one of them stands still in the middle of a transaction', async () => {
+      const url = await server.newDatabase();
+      const [one, other] = [1, 2].map(
+        () => new ServerDatabase({ dialect: kind, url, poolSize: 2, clock: realClock, waits: WAITS }),
+      ) as [ServerDatabase, ServerDatabase];
+      const change = (tx: Connection) => tx.execute('UPDATE held SET n = n + 1');
+      await one.sequelize.query('CREATE TABLE held (n INTEGER NOT NULL)');
+      await one.transact((tx) => tx.execute('INSERT INTO held (n) VALUES (0)'));
+      let hasChanged: () => void = () => undefined;
+      const changed = new Promise<void>((resolve) => (hasChanged = resolve));
+      const standing = one
+        .transact(async (tx) => {
+          await change(tx);
+          hasChanged();
+          await sleep(WAITS.pauseMs + 1_000);
+          await change(tx);
+        })
+        .catch((error: unknown) => error);
+      await changed;
+      expect(await other.transact(change)).to.equal(1);
+      expect(await standing).to.be.instanceOf(StoreUnavailable);
+      expect(await other.select('SELECT n FROM held')).to.deep.equal([{ n: 1 }]);
+      await Promise.all([one.close(), other.close()]);
+    });
+
+    describe('whose clocks differ by half a minute, and one by an hour', () => {
+      const SKEWS_MS = [0, 30_000, -30_000, 3_600_000];
+      const MINUTE_MS = 60_000;
+      let several: Several;
+      let project: WireProject;
+
+      before(async () => {
+        several = await Several.start(server, {
+          count: SKEWS_MS.length,
+          clockOf(index) {
+            const clock = new TestClock();
+            clock.setWall(SKEWS_MS[index] ?? 0);
+            return clock;
+          },
+        });
+        project = await several.at(0).createProject();
+      });
+      after(() => several.stop());
+
+      const statusesOf = (secret: string) =>
+        Promise.all(several.daemons.map(async (daemon) => (await daemon.call(secret)).status));
+      const moveAll = (byMs: number) => {
+        for (const { clock } of several.daemons) clock.setWall(byMs);
+      };
+
+      it('J16 let no token live longer than its lifetime and the skew', async () => {
+        const token = await several.at(0).createToken(project.id, { duration_minutes: 2 });
+        // One that is ahead ends it early, by as much.
+        expect(await statusesOf(token.token)).to.deep.equal([200, 200, 200, 401]);
+        moveAll(2 * MINUTE_MS - 25_000);
+        expect(await statusesOf(token.token)).to.deep.equal([200, 401, 200, 401]);
+        moveAll(25_000);
+        expect(await statusesOf(token.token)).to.deep.equal([401, 401, 200, 401]);
+        moveAll(30_000);
+        expect(await statusesOf(token.token)).to.deep.equal([401, 401, 401, 401]);
+      });
+
+      it('J16 tell each other of changes, and measure no time below nothing until they were told', async () => {
+        const token = await several.at(2).createToken(project.id);
+        for (const isActive of [false, true, false]) {
+          const changed = await several.at(2).manage('PATCH', `/manage/tokens/${token.id}`, { is_active: isActive });
+          expect(changed.status).to.equal(200);
+          const status = isActive ? 200 : 401;
+          await eventually('all know', async () => (await statusesOf(token.token)).every((it) => it === status), 2_000);
+        }
+        for (const { daemon } of several.daemons) expect(daemon.admission.propagation.sum).to.be.at.least(0);
+      });
+
+      it('J16 take nobody for dead who lives, and keep caps', async () => {
+        const capped = await several.at(0).createToken(project.id, { max_requests: 50 });
+        for (let round = 0; round < 4; round++) {
+          for (const { clock, daemon } of several.daemons) {
+            clock.advance(11_000); // Longer than from one heartbeat to the next.
+            await daemon.neighbours?.ask();
+          }
+        }
+        const asked = Array.from({ length: 120 }, (_, n) => several.at(n % SKEWS_MS.length).call(capped.token));
+        const statuses = (await Promise.all(asked)).map(({ status }) => status);
+        expect(tally(statuses)).to.deep.equal({ 200: 50, 429: 70 });
+        const { database } = several.at(0).daemon.stores;
+        const instances = await database.select<Record<'buried_at', unknown>>('SELECT buried_at FROM instances');
+        expect(instances.map(({ buried_at: at }) => Number(at))).to.deep.equal(SKEWS_MS.map(() => 0));
+        for (const { logged } of several.daemons) expect(logged.join('')).not.to.include('taken for dead');
+      });
+    });
+  });
+}

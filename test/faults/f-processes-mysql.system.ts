@@ -1,0 +1,3 @@
+import { testProcesses } from './f-processes.js';
+
+testProcesses('mysql', 'MariaDB');
