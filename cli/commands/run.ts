@@ -138,7 +138,7 @@ async function revoke(
   client: ManagementClient,
   { shell, output, server }: Pick<Invocation, 'shell' | 'output' | 'server'>,
 ): Promise<void> {
-  const attempt = () => client.setTokenActive(id, false, AbortSignal.timeout(ANSWER_TO_TRY_WITHIN_MS));
+  const attempt = () => client.updateToken(id, { is_active: false }, AbortSignal.timeout(ANSWER_TO_TRY_WITHIN_MS));
   try {
     const token = await persistent(attempt, (ms) => shell.pause(ms, new AbortController().signal));
     output.note(`${used(token)} Revoked ${shortId(id)}.`);

@@ -18,7 +18,7 @@ export const whois = command({
       throw usage('this is no secret of a token: it must be sk-wt-… and nothing else', { advice: 'Paste it again' });
     }
     const client = await connect();
-    await output.one(await client.lookUpToken(secret), tokenView);
+    await output.one(await client.lookUpToken({ token: secret }), tokenView);
     return EXIT.done;
   },
 });

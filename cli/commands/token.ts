@@ -139,7 +139,7 @@ const revocation: Change<WireToken> = {
   past: 'Revoked',
   opposite: 'reactivate',
   // Revoking by DELETE answers with a sentence only; this way there is a name to show.
-  make: (client, id) => client.setTokenActive(id, false),
+  make: (client, id) => client.updateToken(id, { is_active: false }),
   isMade: ({ is_active }) => !is_active,
 };
 
@@ -147,7 +147,7 @@ const reactivation: Change<WireToken> = {
   verb: 'Reactivate',
   past: 'Reactivated',
   opposite: 'revoke',
-  make: (client, id) => client.setTokenActive(id, true),
+  make: (client, id) => client.updateToken(id, { is_active: true }),
   isMade: ({ is_active }) => is_active,
   but: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
 };

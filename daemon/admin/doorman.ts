@@ -99,7 +99,7 @@ export class Doorman {
 
   /** Begins a session, which is never one that was there before. @throws {ApiError} */
   async logIn(req: Request, res: Response, token: string): Promise<void> {
-    const { id, begun_at: begunAt } = await this.client(req).logIn(token);
+    const { id, begun_at: begunAt } = await this.client(req).logIn({ token });
     this.#cookies.begin(res, this.placeOf(req), { id, begunAtMs: Date.parse(begunAt) });
   }
 

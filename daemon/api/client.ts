@@ -1,31 +1,8 @@
-import type {
-  AuditQuery,
-  AuditStreamQuery,
-  CachePurge,
-  EventQuery,
-  FrontEnd,
-  ProjectCreate,
-  ProjectPatch,
-  ProjectQuery,
-  TokenCreate,
-  TokenQuery,
-  WireAuditRecord,
-  UsageQuery,
-  WireCache,
-  WireCachePurged,
-  WireEvent,
-  WireMessage,
-  WireMigrations,
-  WireProblem,
-  WireProject,
-  WireSession,
-  WireStatus,
-  WireToken,
-  WireTokenCreated,
-  WireTokensRevoked,
-  WireUsageLine,
-} from './contract.js';
+import type * as z from 'zod';
+import type { FrontEnd, WireProblem } from './contract.js';
 import { eventsIn, NotAStream, Silence, unlessAborted } from './event-stream.js';
+import type { Operations } from './operations.js';
+import { type Route, ROUTES, type Routes } from './routes.js';
 
 // Three heartbeats.
 const SILENCE_MS = 45_000;
@@ -83,6 +60,8 @@ export interface Streamed<T> {
   item: T;
 }
 
+type Query = Record<string, string | undefined>;
+
 /** One page of a list, and the cursor of the next one or null. */
 export interface Page<T> {
   items: T[];
@@ -90,108 +69,68 @@ export interface Page<T> {
   total: number | null;
 }
 
+type IdOf<Op> = Op extends { path: `${string}{id}${string}` } ? [id: string] : [];
+type BodyOf<Op> = Op extends { body: infer Body extends z.ZodType } ? [body: z.infer<Body>] : [];
+/** Query names and values as they are written on the wire. */
+type QueryOf<Op> = Op extends { query: infer Query extends z.ZodType }
+  ? [query?: Partial<Record<keyof z.input<Query>, string>>]
+  : [];
+type AnswerOf<Op> = Op extends { list: infer Item extends z.ZodType }
+  ? Promise<Page<z.infer<Item>>>
+  : Op extends { stream: infer Item extends z.ZodType }
+    ? AsyncGenerator<Streamed<z.infer<Item>>>
+    : Op extends { answer: infer Answer extends z.ZodType }
+      ? Promise<z.infer<Answer>>
+      : never;
+/** What ends it. What was aborted may have been done all the same: a token issued whose secret nobody knows. */
+type EndOf<Op> = Op extends { stream: z.ZodType } ? [options?: StreamOptions] : [enough?: AbortSignal];
+
+type NameOf<Name extends keyof Routes> = Routes[Name] extends { call: infer Call extends string } ? Call : Name;
+
+/** A method for each operation that can succeed: with its id, its body, its query and what ends it, as many of these as it has. */
+type Calls = {
+  [Name in keyof Operations as AnswerOf<Operations[Name]> extends never ? never : NameOf<Name>]: (
+    ...given: [
+      ...IdOf<Operations[Name]>,
+      ...BodyOf<Operations[Name]>,
+      ...QueryOf<Operations[Name]>,
+      ...EndOf<Operations[Name]>,
+    ]
+  ) => AnswerOf<Operations[Name]>;
+};
+
 /**
  * The management API, typed. Every method throws `ApiError` when the daemon refuses and `Unreachable`
- * when it does not answer.
+ * when it does not answer. Its methods follow from routes.ts, their types from operations.ts, which is not loaded.
  */
-export class ManagementClient {
+export type ManagementClient = Caller & Calls;
+
+class Caller {
   readonly #options: ClientOptions;
 
   constructor(options: ClientOptions) {
     this.#options = options;
   }
 
-  createProject(body: ProjectCreate) {
-    return this.#change<WireProject>('POST', '/manage/projects', body);
-  }
-  /** @param enough gives it up. */
-  projects(query: ProjectQuery = {}, enough?: AbortSignal) {
-    return this.#page<WireProject>('/manage/projects', query, enough);
-  }
-  project(id: string) {
-    return this.#json<WireProject>('GET', `/manage/projects/${encodeURIComponent(id)}`);
-  }
-  updateProject(id: string, body: ProjectPatch) {
-    return this.#change<WireProject>('PATCH', `/manage/projects/${encodeURIComponent(id)}`, body);
-  }
-  revokeTokensOf(projectId: string) {
-    return this.#change<WireTokensRevoked>('POST', `/manage/projects/${encodeURIComponent(projectId)}/tokens/revoke`);
-  }
-  /** @param enough gives it up; it may be issued all the same, and then nobody knows its secret. */
-  createToken(body: TokenCreate, enough?: AbortSignal) {
-    return this.#change<WireTokenCreated>('POST', '/manage/tokens', body, enough);
-  }
-  /** @param enough gives it up. */
-  tokens(query: TokenQuery = {}, enough?: AbortSignal) {
-    return this.#page<WireToken>('/manage/tokens', query, enough);
-  }
-  /** @param enough gives it up. */
-  token(id: string, enough?: AbortSignal) {
-    return this.#json<WireToken>('GET', `/manage/tokens/${encodeURIComponent(id)}`, undefined, enough);
-  }
-  setTokenActive(id: string, isActive: boolean, enough?: AbortSignal) {
-    return this.#change<WireToken>(
-      'PATCH',
-      `/manage/tokens/${encodeURIComponent(id)}`,
-      { is_active: isActive },
-      enough,
-    );
-  }
-  revokeToken(id: string) {
-    return this.#change<WireMessage>('DELETE', `/manage/tokens/${encodeURIComponent(id)}`);
-  }
-  lookUpToken(secret: string) {
-    return this.#json<WireToken>('POST', '/manage/tokens/lookup', { token: secret });
-  }
-  /** @param enough gives it up. */
-  usage(query: UsageQuery = {}, enough?: AbortSignal) {
-    return this.#json<WireUsageLine[]>('GET', withQuery('/manage/usage', query), undefined, enough);
-  }
-  /** @param enough gives it up. */
-  cache(enough?: AbortSignal) {
-    return this.#json<WireCache>('GET', '/manage/cache', undefined, enough);
-  }
-  /** @param enough gives up what changes nothing: a dry run. */
-  purgeCache(body: CachePurge, enough?: AbortSignal) {
-    const path = '/manage/cache/purge';
-    return body.dry_run
-      ? this.#json<WireCachePurged>('POST', path, body, enough)
-      : this.#change<WireCachePurged>('POST', path, body);
-  }
-  /** Requests that are over and changes, as they come. */
-  events(query: EventQuery = {}, options: StreamOptions = {}) {
-    return this.#stream<WireEvent>('/manage/events/stream', query, options);
-  }
-  /** @param enough gives it up. */
-  status(enough?: AbortSignal) {
-    return this.#json<WireStatus>('GET', '/manage/status', undefined, enough);
-  }
-  /** @param enough gives it up. */
-  auditRecords(query: AuditQuery = {}, enough?: AbortSignal) {
-    return this.#page<WireAuditRecord>('/manage/audit', query, enough);
-  }
-  auditRecord(id: string) {
-    return this.#json<WireAuditRecord>('GET', `/manage/audit/${encodeURIComponent(id)}`);
-  }
-  /** Records of changes, as they are made. */
-  auditStream(query: AuditStreamQuery = {}, options: StreamOptions = {}) {
-    return this.#stream<WireAuditRecord>('/manage/audit/stream', query, options);
-  }
-  /** @throws {ApiError} 403 when that is not the management token. */
-  logIn(token: string) {
-    return this.#json<WireSession>('POST', '/manage/sessions', { token });
-  }
-  session(id: string) {
-    return this.#json<WireSession>('GET', `/manage/sessions/${encodeURIComponent(id)}`);
-  }
-  logOut(sessionId: string) {
-    return this.#json<WireSession>('DELETE', `/manage/sessions/${encodeURIComponent(sessionId)}`);
-  }
-  migrations() {
-    return this.#json<WireMigrations>('GET', '/manage/migrations');
-  }
-  migrateUp() {
-    return this.#change<WireMigrations>('POST', '/manage/migrations/up');
+  /** Sends what an operation asks for. @param given what `Calls` says. */
+  ask(route: Route, given: readonly unknown[]): unknown {
+    const { method, gives } = route;
+    const [id, ...rest] = route.path.includes('{id}') ? given : [undefined, ...given];
+    const path = route.path.replace('{id}', encodeURIComponent(String(id)));
+    if (gives === 'stream') return this.#stream(path, (rest[0] ?? {}) as Query, (rest[1] ?? {}) as StreamOptions);
+
+    const enough = rest.find((it) => it instanceof AbortSignal);
+    const fields = rest[0] instanceof AbortSignal ? undefined : rest[0];
+    if (method === 'GET') {
+      const query = (fields ?? {}) as Query;
+      return gives === 'page'
+        ? this.#page(path, query, enough)
+        : this.#json(method, withQuery(path, query), undefined, enough);
+    }
+    const isRehearsal = (fields as { dry_run?: boolean } | undefined)?.dry_run === true;
+    return route.changesNothing === true || isRehearsal
+      ? this.#json(method, path, fields, enough)
+      : this.#change(method, path, fields, enough);
   }
 
   /** Asks at once what is asked before a change. @throws what `beforeChange` throws. */
@@ -210,7 +149,7 @@ export class ManagementClient {
     });
   }
 
-  #page<T>(path: string, query: Record<string, string | undefined>, enough?: AbortSignal): Promise<Page<T>> {
+  #page<T>(path: string, query: Query, enough?: AbortSignal): Promise<Page<T>> {
     return within(this.#options.timeoutMs, enough, async (signal) => {
       const response = await this.#send('GET', withQuery(path, query), undefined, { signal });
       const next = /<([^<>]*)>;\s{0,9}rel="next"/.exec(response.headers.get('link') ?? '');
@@ -228,7 +167,7 @@ export class ManagementClient {
   /** Ends when the daemon ends it, which is no failure: ask again, behind the last event. */
   async *#stream<T>(
     path: string,
-    query: Record<string, string | undefined>,
+    query: Query,
     { lastEventId, signal, opened, silenceMs = SILENCE_MS }: StreamOptions,
   ): AsyncGenerator<Streamed<T>> {
     const silence = new Silence(signal);
@@ -292,6 +231,17 @@ export class ManagementClient {
   }
 }
 
+for (const [name, route] of Object.entries<Route>(ROUTES)) {
+  Object.defineProperty(Caller.prototype, route.call ?? name, {
+    value(this: Caller, ...given: unknown[]) {
+      return this.ask(route, given);
+    },
+  });
+}
+
+/** Its methods were put there one line above, which the compiler cannot see. */
+export const ManagementClient = Caller as unknown as new (options: ClientOptions) => ManagementClient;
+
 /** Gives up what is asked for after so long, or when `enough` is aborted. */
 export async function within<T>(
   timeoutMs: number,
@@ -312,7 +262,7 @@ export async function within<T>(
   }
 }
 
-function withQuery(path: string, query: Record<string, string | undefined>): string {
+function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const search = new URLSearchParams(given).toString();
   return search === '' ? path : `${path}?${search}`;

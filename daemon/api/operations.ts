@@ -3,6 +3,7 @@
  * description (daemon/http/manage/openapi.ts) and the tests' check of every answer are made from this list.
  */
 import * as z from 'zod';
+import { type Route, ROUTES, type Routes } from './routes.js';
 import * as schemas from './schemas.js';
 
 /** The groups of operations, in the order in which they are shown, with what each is about. */
@@ -21,10 +22,7 @@ export const TAGS = {
   Description: 'The description of this API.',
 } as const;
 
-export interface Operation {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** As OpenAPI writes it; the only variable part is `{id}`. */
-  path: `/manage/${string}`;
+export interface Operation extends Route {
   tag: keyof typeof TAGS;
   /** A few words, as a title. */
   summary: string;
@@ -48,6 +46,13 @@ export interface Operation {
   /** Kinds of refusal (daemon/core/refusal.ts) beside those that may befall any request. */
   refusals: readonly string[];
 }
+
+/** What a route says its success is, is what has a schema. */
+type Given<R> = R extends { gives: 'page' }
+  ? { list: z.ZodType }
+  : R extends { gives: 'stream' }
+    ? { stream: z.ZodType }
+    : { list?: never; stream?: never };
 
 /** Whether an operation is ever anything but refused: a client could do nothing with one that is not. */
 export const canSucceed = ({ answer, list, stream }: Operation): boolean => (answer ?? list ?? stream) !== undefined;
@@ -100,8 +105,7 @@ none adds nothing to them, and neither does one out of the cache. More than 5000
 
 export const operations = {
   createProject: {
-    method: 'POST',
-    path: '/manage/projects',
+    ...ROUTES.createProject,
     tag: 'Projects',
     summary: 'Create a project',
     description: 'The name must be new. The key is stored encrypted; no answer ever holds it.',
@@ -111,8 +115,7 @@ export const operations = {
     refusals: ['name_taken'],
   },
   listProjects: {
-    method: 'GET',
-    path: '/manage/projects',
+    ...ROUTES.listProjects,
     tag: 'Projects',
     summary: 'List projects',
     description: 'The newest come first.',
@@ -121,8 +124,7 @@ export const operations = {
     refusals: [],
   },
   readProject: {
-    method: 'GET',
-    path: '/manage/projects/{id}',
+    ...ROUTES.readProject,
     tag: 'Projects',
     summary: 'Show a project',
     description: 'Shows a project by its id. Of its key only the last characters are shown.',
@@ -130,8 +132,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   updateProject: {
-    method: 'PATCH',
-    path: '/manage/projects/{id}',
+    ...ROUTES.updateProject,
     tag: 'Projects',
     summary: 'Change a project',
     description:
@@ -141,8 +142,7 @@ export const operations = {
     refusals: ['not_found', 'name_taken'],
   },
   deleteProject: {
-    method: 'DELETE',
-    path: '/manage/projects/{id}',
+    ...ROUTES.deleteProject,
     tag: 'Projects',
     summary: 'Delete a project',
     description:
@@ -150,8 +150,7 @@ export const operations = {
     refusals: ['method_not_allowed'],
   },
   revokeTokensOfProject: {
-    method: 'POST',
-    path: '/manage/projects/{id}/tokens/revoke',
+    ...ROUTES.revokeTokensOfProject,
     tag: 'Projects',
     summary: 'Revoke all tokens of a project',
     description: 'Revokes every token of a project. Those that were revoked before are not counted.',
@@ -159,8 +158,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   createToken: {
-    method: 'POST',
-    path: '/manage/tokens',
+    ...ROUTES.createToken,
     tag: 'Tokens',
     summary: 'Create a token',
     description:
@@ -172,8 +170,7 @@ export const operations = {
     refusals: ['not_found', 'token_for_inactive_project'],
   },
   listTokens: {
-    method: 'GET',
-    path: '/manage/tokens',
+    ...ROUTES.listTokens,
     tag: 'Tokens',
     summary: 'List tokens',
     description: FILTERING,
@@ -183,8 +180,7 @@ export const operations = {
     refusals: [],
   },
   lookUpToken: {
-    method: 'POST',
-    path: '/manage/tokens/lookup',
+    ...ROUTES.lookUpToken,
     tag: 'Tokens',
     summary: 'Find a token by its secret',
     description: 'Shows the token that a secret belongs to. The secret is neither logged nor audited.',
@@ -193,8 +189,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   readToken: {
-    method: 'GET',
-    path: '/manage/tokens/{id}',
+    ...ROUTES.readToken,
     tag: 'Tokens',
     summary: 'Show a token',
     description: 'Shows a token by its id, without its secret.',
@@ -202,8 +197,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   updateToken: {
-    method: 'PATCH',
-    path: '/manage/tokens/{id}',
+    ...ROUTES.updateToken,
     tag: 'Tokens',
     summary: 'Revoke or reactivate a token',
     description: 'Works in whatever state the token is. A reactivated token keeps its expiry and its cap.',
@@ -212,8 +206,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   revokeToken: {
-    method: 'DELETE',
-    path: '/manage/tokens/{id}',
+    ...ROUTES.revokeToken,
     tag: 'Tokens',
     summary: 'Revoke a token',
     description: 'Ends the requests of the token that are on their way, too. Doing it again succeeds.',
@@ -221,8 +214,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   readUsage: {
-    method: 'GET',
-    path: '/manage/usage',
+    ...ROUTES.readUsage,
     tag: 'Usage',
     summary: 'Report usage',
     description: ADDING_UP,
@@ -231,8 +223,7 @@ export const operations = {
     refusals: [],
   },
   listAudit: {
-    method: 'GET',
-    path: '/manage/audit',
+    ...ROUTES.listAudit,
     tag: 'Audit',
     summary: 'List audit records',
     description: AUDIT,
@@ -242,8 +233,7 @@ export const operations = {
     refusals: [],
   },
   followAudit: {
-    method: 'GET',
-    path: '/manage/audit/stream',
+    ...ROUTES.followAudit,
     tag: 'Audit',
     summary: 'Follow audit records',
     description: FOLLOWING_AUDIT,
@@ -252,8 +242,7 @@ export const operations = {
     refusals: [],
   },
   readAuditRecord: {
-    method: 'GET',
-    path: '/manage/audit/{id}',
+    ...ROUTES.readAuditRecord,
     tag: 'Audit',
     summary: 'Show an audit record',
     description: 'Shows an audit record by its id.',
@@ -261,8 +250,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   streamEvents: {
-    method: 'GET',
-    path: '/manage/events/stream',
+    ...ROUTES.streamEvents,
     tag: 'Events',
     summary: 'Follow events',
     description: FOLLOWING_EVENTS,
@@ -271,8 +259,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   readCache: {
-    method: 'GET',
-    path: '/manage/cache',
+    ...ROUTES.readCache,
     tag: 'Cache',
     summary: 'Show the cache',
     description: 'Shows what the response cache holds, and its hits and misses since this instance started.',
@@ -280,8 +267,7 @@ export const operations = {
     refusals: [],
   },
   purgeCache: {
-    method: 'POST',
-    path: '/manage/cache/purge',
+    ...ROUTES.purgeCache,
     tag: 'Cache',
     summary: 'Purge the cache',
     description: PURGING,
@@ -290,8 +276,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   readStatus: {
-    method: 'GET',
-    path: '/manage/status',
+    ...ROUTES.readStatus,
     tag: 'Status',
     summary: 'Show the status',
     description: STATUS,
@@ -299,8 +284,7 @@ export const operations = {
     refusals: [],
   },
   readMigrations: {
-    method: 'GET',
-    path: '/manage/migrations',
+    ...ROUTES.readMigrations,
     tag: 'Migrations',
     summary: 'Show migrations',
     description: 'Shows which migrations are applied and which are pending.',
@@ -308,8 +292,7 @@ export const operations = {
     refusals: [],
   },
   migrateUp: {
-    method: 'POST',
-    path: '/manage/migrations/up',
+    ...ROUTES.migrateUp,
     tag: 'Migrations',
     summary: 'Apply pending migrations',
     description: 'Applies the migrations that are pending, and answers with the state after it.',
@@ -317,8 +300,7 @@ export const operations = {
     refusals: ['schema_too_new'],
   },
   logIn: {
-    method: 'POST',
-    path: '/manage/sessions',
+    ...ROUTES.logIn,
     tag: 'Sessions',
     summary: 'Log in',
     description: LOGGING_IN,
@@ -328,8 +310,7 @@ export const operations = {
     refusals: ['log_in_refused'],
   },
   readSession: {
-    method: 'GET',
-    path: '/manage/sessions/{id}',
+    ...ROUTES.readSession,
     tag: 'Sessions',
     summary: 'Show a session',
     description: 'Shows a session, and whether it was ended on any instance.',
@@ -337,8 +318,7 @@ export const operations = {
     refusals: ['not_found'],
   },
   logOut: {
-    method: 'DELETE',
-    path: '/manage/sessions/{id}',
+    ...ROUTES.logOut,
     tag: 'Sessions',
     summary: 'Log out',
     description: 'Ends a session on all instances. Doing it again succeeds.',
@@ -346,14 +326,13 @@ export const operations = {
     refusals: ['not_found'],
   },
   describeApi: {
-    method: 'GET',
-    path: '/manage/openapi.json',
+    ...ROUTES.describeApi,
     tag: 'Description',
     summary: 'Read this description',
     description: 'The description of the management API that you are reading, as OpenAPI 3.1.',
     answer: z.record(z.string(), z.unknown()),
     refusals: [],
   },
-} as const satisfies Record<string, Operation>;
+} as const satisfies { [Name in keyof Routes]: Operation & Given<Routes[Name]> };
 
 export type Operations = typeof operations;

@@ -62,7 +62,9 @@ describe('what a command loads', () => {
       const { packages, files } = await loadedBy(args);
       expect(packages).to.deep.equal(['commander']);
       const ofDaemon = files.filter((file) => file.startsWith('daemon/'));
-      const client = ['client', 'csv', 'event-stream', 'older', 'vocabulary'].map((name) => `daemon/api/${name}.js`);
+      const client = ['client', 'csv', 'event-stream', 'older', 'routes', 'vocabulary'].map(
+        (name) => `daemon/api/${name}.js`,
+      );
       expect(ofDaemon).to.have.members(client);
     });
   }

@@ -52,7 +52,7 @@ function withHidden({ token: secret, ...token }: WireTokenCreated): NonNullable<
 async function setActive(changing: Changing, tokens: readonly Named[], isActive: boolean): Promise<Outcome> {
   const [only] = tokens;
   if (tokens.length === 1 && only) {
-    await changing.client.setTokenActive(only.id, isActive);
+    await changing.client.updateToken(only.id, { is_active: isActive });
     return { ...nothing, done: 1, doneIds: [only.id] };
   }
   const doneIds: string[] = [];
@@ -63,7 +63,7 @@ async function setActive(changing: Changing, tokens: readonly Named[], isActive:
   const work = async () => {
     for (let token = tokens[next++]; token && !isOver(); token = tokens[next++]) {
       try {
-        await changing.client.setTokenActive(token.id, isActive);
+        await changing.client.updateToken(token.id, { is_active: isActive });
         doneIds.push(token.id);
       } catch (error) {
         failures.push({ of: token, failure: changing.failureOf(error) });

@@ -38,7 +38,7 @@ async function changeOne(client: ManagementClient, id: string, isActive: boolean
     name = token.name;
     if (token.is_active === isActive) return { id, name, outcome: 'already' };
     isSent = true;
-    await client.setTokenActive(id, isActive);
+    await client.updateToken(id, { is_active: isActive });
     return { id, name, outcome: 'changed' };
   } catch (error) {
     const why = error instanceof Error ? error.message : 'no answer';

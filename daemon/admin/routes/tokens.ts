@@ -98,7 +98,7 @@ async function ask(visit: Visit, what: ChangeName, refused: string | null = null
 async function change(visit: Visit, what: ChangeName): Promise<Answer> {
   const { isActive, done } = CHANGES[what];
   const id = idOf(visit);
-  const refused = await refusedBecause(() => visit.changing().setTokenActive(id, isActive));
+  const refused = await refusedBecause(() => visit.changing().updateToken(id, { is_active: isActive }));
   return refused === null ? { to: `tokens/${id}?done=${done}` } : ask(visit, what, refused);
 }
 
