@@ -117,7 +117,7 @@ class Caller {
     const { method, gives } = route;
     const [id, ...rest] = route.path.includes('{id}') ? given : [undefined, ...given];
     const path = route.path.replace('{id}', encodeURIComponent(String(id)));
-    if (gives === 'stream') return this.#stream(path, (rest[0] ?? {}) as Query, (rest[1] ?? {}) as StreamOptions);
+    if (gives === 'stream') return this.#stream(path, (rest[0] ?? {}) as Query, rest[1] ?? {});
 
     const enough = rest.find((it) => it instanceof AbortSignal);
     const fields = rest[0] instanceof AbortSignal ? undefined : rest[0];
