@@ -9,7 +9,8 @@ import { inSource } from './source-lines.js';
 
 /** The first line of an error, cut at 300 characters. */
 function firstLine(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  // From another process an error comes as a plain object.
+  const text = (error as { message?: string } | undefined)?.message ?? String(error);
   return (text.trim().split('\n')[0] ?? '').slice(0, 300);
 }
 
