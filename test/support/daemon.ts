@@ -1,5 +1,5 @@
 /** A whole daemon in this process, on a temporary SQLite file and a free port. */
-import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -89,6 +89,7 @@ export async function startDaemon({
   }
   if (isNew && !makesTables && !makesKeyFile && env?.AUTO_MIGRATE === undefined && env?.DATABASE_URL === undefined) {
     copyFileSync(await migratedDatabase(), databasePath);
+    chmodSync(databasePath, 0o600); // As a daemon makes its own, whatever the umask of the tests is.
   }
   const { logged, log } = recordingLog();
   const ended: RequestEnded[] = [];

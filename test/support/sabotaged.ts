@@ -17,7 +17,7 @@ export const SABOTAGES = {
   'changes that nobody else hears of': (sql) =>
     sql.replace('FROM changes WHERE seq > $seq', 'FROM changes WHERE seq > $seq AND 1 = 0'),
   'a revocation that is not written': (sql) =>
-    sql.replace('SET is_active = $isActive', 'SET is_active = (is_active OR $isActive)'),
+    sql.replace(/SET is_active = (\$\w+)/, 'SET is_active = (is_active OR $1)'),
 } satisfies Record<string, Sabotage>;
 
 /** For Node itself. */
