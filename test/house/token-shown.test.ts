@@ -1,0 +1,47 @@
+/** Where a token is shown whole, each property of it is shown: one that a new release adds is not forgotten on a screen or a page. */
+import { expect } from 'chai';
+import { createElement } from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
+import { FrameContext } from '../../daemon/admin/pages/frame.js';
+import { tokenPage } from '../../daemon/admin/pages/token.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { examples } from '../../daemon/api/examples.js';
+import { tokenScreen } from '../../tui/screens/token.js';
+import { Scene } from '../tui/screens/states.js';
+
+const whole = examples.readToken?.answer as WireToken;
+const project = examples.readProject?.answer as WireProject;
+
+/** The example's token, which notes what is read of it. */
+function watched(): { token: WireToken; read: Set<string> } {
+  const read = new Set<string>();
+  const token = new Proxy(whole, {
+    get(target, name) {
+      read.add(String(name));
+      return Reflect.get(target, name) as unknown;
+    },
+  });
+  return { token, read };
+}
+
+const properties = Object.keys(whole);
+// What `state` and the project say already.
+const shownOtherwise = ['is_active', 'project_id'];
+const forgotten = (read: Set<string>) => properties.filter((it) => !read.has(it) && !shownOtherwise.includes(it));
+
+describe('each property of a token', () => {
+  it('is shown on its screen of the terminal UI', () => {
+    const { token, read } = watched();
+    const { state } = new Scene({ tokens: [whole], projects: [project], rows: 60 }).press('enter');
+    tokenScreen({ ...state, token: { ...state.token!, token } }, { columns: 100, rows: 56 });
+    expect(forgotten(read)).to.deep.equal([]);
+  });
+
+  it('is shown on its page of the Admin UI', () => {
+    const { token, read } = watched();
+    const page = tokenPage({ token, project, usage: [], spanName: '24h', records: [], done: null });
+    const frame = { base: '/admin/', formToken: null, nowMs: Date.UTC(2030, 0, 31, 13) };
+    renderToStaticMarkup(createElement(FrameContext, { value: frame }, page));
+    expect(forgotten(read)).to.deep.equal([]);
+  });
+});
