@@ -37,6 +37,10 @@ export default tseslint.config(
     },
   },
   {
+    files: ['**/*.cjs'],
+    languageOptions: { globals: { __dirname: 'readonly' } },
+  },
+  {
     files: ['daemon/admin/assets/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
