@@ -24,7 +24,7 @@ export default tseslint.config(
     },
   },
   {
-    // What is built is built once: what SIGHUP changes is read later, by whoever needs it.
+    // Builders run once: settings that SIGHUP changes must be read later, each time they are used.
     files: ['daemon/compose.ts', 'daemon/compose/*.ts'],
     rules: {
       'no-restricted-syntax': [

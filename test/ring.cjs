@@ -14,7 +14,10 @@ const APART = /^(?:deployments|sdks|clients)\//;
  * @returns a configuration of mocha.
  */
 exports.ring = (ending, longest, jobs = availableParallelism()) => {
-  const rank = (file) => (longest.findIndex((it) => file.startsWith(it)) + longest.length + 1) % (longest.length + 1);
+  const rank = (file) => {
+    const at = longest.findIndex((beginning) => file.startsWith(beginning));
+    return at === -1 ? longest.length : at;
+  };
   return {
     ...require('../.mocharc.json'),
     parallel: true,

@@ -138,7 +138,7 @@ function keepersOf({ core, listeners, metrics, pulse }: Keepers): readonly OnEnd
 function logEnded(log: Log, ended: RequestEnded, cause: unknown): void {
   const level = ended.outcome === 'upstream_error' ? 'warn' : 'debug';
   const isPlain = cause === undefined && ended.requestBody === null && ended.responseBody === null;
-  // What clients and the provider say to each other is for whoever asked for it, and a log is read by many.
+  // What clients and the provider say to each other is for the operators who asked for it; a log has many readers.
   log[level]('request ended', isPlain ? ended : { ...ended, requestBody: null, responseBody: null, error: cause });
 }
 

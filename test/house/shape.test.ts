@@ -10,7 +10,7 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
   config: { folders: ['config'], packages: [] },
   migrations: { folders: ['migrations'], packages: ['sequelize'] },
-  // The vocabulary holds words and limits only, which the core shares with whoever speaks with it.
+  // The vocabulary holds words and limits only. The core and its clients share them.
   'daemon/core': { folders: ['daemon/core', 'daemon/api/vocabulary'], packages: [], node: ['node:crypto'] },
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {

@@ -76,7 +76,7 @@ export class DatabaseServer {
     this.#dir = newServerFolder(kind);
   }
 
-  /** One for a test that stops it, lets it stand still or changes its settings. @param certificate with one it speaks TLS to whoever wants it. */
+  /** One for a test that stops it, lets it stand still or changes its settings. @param certificate with one it offers TLS. */
   static async start(kind: ServerKind, certificate: Certificate | null = null): Promise<DatabaseServer> {
     const server = new DatabaseServer(kind, await freePort(), certificate);
     await server.begin();
