@@ -16,6 +16,7 @@ import { networkOf } from './address.js';
 import { auditRecord, type AuditRecord, type Caller } from './audit.js';
 import type { Clock, Log, RecordStore } from './ports.js';
 import { logInRefused, managementTokenRefused, Refusal } from './refusal.js';
+import { SingleRun } from './single-run.js';
 
 const WINDOW_MS = 60_000;
 const MOST_ANSWERED = 10;
@@ -58,7 +59,7 @@ export class WrongAttempts {
   #singleRecords = 0;
   #cancelSweep: (() => void) | null = null;
   #waiting: AuditRecord[] = [];
-  #writing: Promise<void> | null = null;
+  readonly #writing = new SingleRun();
 
   constructor(options: WrongAttemptsOptions) {
     this.#options = options;
@@ -102,7 +103,7 @@ export class WrongAttempts {
   async close(): Promise<void> {
     this.#tell();
     this.#write();
-    await this.#writing;
+    await this.#writing.current;
     this.#cancelSweep?.();
   }
 
@@ -148,9 +149,7 @@ export class WrongAttempts {
 
   /** Nobody waits for it, and an error is nobody's but the log's. */
   #write(): void {
-    this.#writing ??= this.#writeAll().finally(() => {
-      this.#writing = null;
-    });
+    void this.#writing.run(() => this.#writeAll());
   }
 
   async #writeAll(): Promise<void> {

@@ -7,6 +7,7 @@
  * as large as one without.
  */
 import { bodyCharacters, type Happening } from './events.js';
+import { inTime } from './in-time.js';
 import type { Clock, Log } from './ports.js';
 
 const GATHER_MS = 20;
@@ -69,14 +70,9 @@ export class EventBuffer {
   async close(withinMs: number): Promise<void> {
     this.#isClosed = true;
     if (this.size > 0) {
-      await new Promise<void>((resolve) => {
-        const cancel = this.#options.clock.after(withinMs, resolve);
-        this.#onEmpty = () => {
-          cancel();
-          resolve();
-        };
-        if (this.#underWay.length === 0) void this.#sendBatch();
-      });
+      const empty = new Promise<void>((resolve) => (this.#onEmpty = resolve));
+      if (this.#underWay.length === 0) void this.#sendBatch();
+      await inTime(this.#options.clock, withinMs, empty, () => undefined);
     }
     const left = this.size;
     this.#cancelGathering?.();

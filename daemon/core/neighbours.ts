@@ -24,6 +24,7 @@ import {
   type Pokes,
   type RecordStore,
 } from './ports.js';
+import { SingleRun } from './single-run.js';
 
 const ASK_EVERY_MS = 500;
 const LOOK_EVERY_MS = 10_000;
@@ -60,9 +61,11 @@ export class Neighbours {
   #askedAtMs = { monotonic: 0, wall: 0 };
   #lookedAtMs = -Infinity;
   #forgotAtMs = -Infinity;
-  #asking: Promise<void> | null = null;
+  readonly #asking = new SingleRun(() => {
+    this.#askLater();
+  });
   /** Beside the asking, which nothing may hold up. */
-  #living: Promise<void> | null = null;
+  readonly #living = new SingleRun();
   #isDue = false;
   #isClosed = false;
   #failures = 0;
@@ -101,11 +104,7 @@ export class Neighbours {
   /** Asks how things stand, now. What calls this meanwhile is heard as well. */
   ask(): Promise<void> {
     this.#isDue = true;
-    this.#asking ??= this.#askWhileDue().finally(() => {
-      this.#asking = null;
-      this.#askLater();
-    });
-    return this.#asking;
+    return this.#asking.run(() => this.#askWhileDue());
   }
 
   /** At shutdown. */
@@ -113,8 +112,8 @@ export class Neighbours {
     this.#isClosed = true;
     this.#cancelAsking?.();
     this.#cancelDistrust?.();
-    await this.#asking;
-    await this.#living;
+    await this.#asking.current;
+    await this.#living.current;
   }
 
   #askLater(): void {
@@ -128,9 +127,7 @@ export class Neighbours {
       this.#isDue = false;
       try {
         await this.#catchUp();
-        this.#living ??= this.#live(this.#failures > 0).finally(() => {
-          this.#living = null;
-        });
+        void this.#living.run(() => this.#live(this.#failures > 0));
         if (this.#failures > 0) this.#options.log.info('changes of other instances are heard of again');
         this.#failures = 0;
       } catch (error) {

@@ -31,6 +31,7 @@ import {
   type TickRow,
 } from './ports.js';
 import { unavailable } from './refusal.js';
+import { SingleRun } from './single-run.js';
 
 const TICK_EVERY_MS = 250;
 const MOST_ROWS = 500; // A tick's transaction stays short enough for management changes to go in between.
@@ -78,7 +79,9 @@ export class Settlement {
   #isBuried = false;
   #seq = 0;
   #inDoubt: RunningTick | null = null;
-  #running: Promise<void> | null = null;
+  readonly #ticks = new SingleRun(() => {
+    if (this.#hasWork) this.#schedule();
+  });
   #isUrgent = false;
   #cancelTimer: (() => void) | null = null;
   /** Of ticks in a row. */
@@ -155,7 +158,7 @@ export class Settlement {
 
   /** Writes what is counted so far. A database that is away is logged, not thrown: the counts wait for it. */
   async settle(): Promise<void> {
-    await this.#running;
+    await this.#ticks.current;
     // What is counted meanwhile is not waited for: under load that would never end.
     let ticks = Math.ceil(this.#due.size / MOST_ROWS) + (this.#inDoubt || this.#isBuried ? 1 : 0);
     while (ticks > 0 && this.#hasWork) {
@@ -217,7 +220,7 @@ export class Settlement {
   }
 
   #schedule(): void {
-    if (this.#running) return; // It looks again when it is done.
+    if (this.#ticks.current) return; // It looks again when it is done.
     const isUrgent = this.#isUrgent && this.#failures === 0;
     if (isUrgent) {
       void this.#run();
@@ -228,11 +231,7 @@ export class Settlement {
   }
 
   #run(): Promise<void> {
-    this.#running ??= this.#tick().finally(() => {
-      this.#running = null;
-      if (this.#hasWork) this.#schedule();
-    });
-    return this.#running;
+    return this.#ticks.run(() => this.#tick());
   }
 
   async #tick(): Promise<void> {

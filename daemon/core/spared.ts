@@ -1,4 +1,6 @@
+import { inTime } from './in-time.js';
 import type { Clock } from './ports.js';
+import { SingleRun } from './single-run.js';
 
 /** What costs much may take this share of the time of whoever is asked, at most. */
 const SHARE = 20;
@@ -11,7 +13,7 @@ const PATIENCE_MS = 50;
  */
 export class Spared<T> {
   #last: { answer: T; usableUntilMs: number } | null = null;
-  #asking: Promise<T> | null = null;
+  readonly #asking = new SingleRun<T>();
 
   /** @param mayLast whether an answer may be given again at all. */
   constructor(
@@ -23,20 +25,10 @@ export class Spared<T> {
   async current(ask: () => Promise<T>): Promise<T> {
     const last = this.#last;
     if (last && this.clock.monotonic() < last.usableUntilMs) return last.answer;
-    this.#asking ??= this.#ask(ask).finally(() => {
-      this.#asking = null;
-    });
-    if (!last) return this.#asking;
-    let cancel: () => void = () => undefined;
-    const enough = new Promise<T>((resolve) => {
-      cancel = this.clock.after(PATIENCE_MS, () => {
-        resolve(last.answer);
-      });
-    });
-    this.#asking.catch(() => undefined); // Who has an older answer by then need not hear of it.
-    return Promise.race([this.#asking, enough]).finally(() => {
-      cancel();
-    });
+    const asking = this.#asking.run(() => this.#ask(ask));
+    if (!last) return asking;
+    // Who has an older answer by then does not hear of a failure.
+    return inTime(this.clock, PATIENCE_MS, asking, () => last.answer);
   }
 
   async #ask(ask: () => Promise<T>): Promise<T> {

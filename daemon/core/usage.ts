@@ -15,6 +15,7 @@ import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { Outcome, RequestEnded } from './events.js';
 import type { Clock, Log, UsageCounts, UsageFlush, UsageLine, UsageQuery, UsageRow, UsageStore } from './ports.js';
 import { reading, Refusal } from './refusal.js';
+import { SingleRun } from './single-run.js';
 
 export const HOUR_MS = MS_PER_UNIT.h;
 export const DAY_MS = MS_PER_UNIT.d;
@@ -55,7 +56,7 @@ export class HourlyUsage {
   /** Of unknown outcome. */
   #sent: UsageFlush | null = null;
   #seq = 0;
-  #flushing: Promise<void> | null = null;
+  readonly #flushing = new SingleRun();
   #cancelFlush: (() => void) | null = null;
   #cancelForgetting: (() => void) | null = null;
   #isClosed = false;
@@ -182,11 +183,8 @@ export class HourlyUsage {
   /** Writes all that there is. @throws {StoreUnavailable} when some of it still waits. */
   async flush(): Promise<void> {
     // Who calls while another flush is under way may have added to what that one did not take.
-    await this.#flushing?.catch(() => undefined);
-    this.#flushing ??= this.#flushAll().finally(() => {
-      this.#flushing = null;
-    });
-    await this.#flushing;
+    await this.#flushing.current?.catch(() => undefined);
+    await this.#flushing.run(() => this.#flushAll());
   }
 
   async #flushAll(): Promise<void> {

@@ -1,3 +1,4 @@
+import { inTime } from './in-time.js';
 import type { Clock } from './ports.js';
 import { unavailable } from './refusal.js';
 
@@ -18,18 +19,9 @@ export async function within<T>(
   work: (isLate: () => boolean) => Promise<T>,
 ): Promise<T> {
   let isLate = false;
-  let cancel: () => void = () => undefined;
-  const late = new Promise<never>((_, reject) => {
-    cancel = clock.after(ms, () => {
-      isLate = true;
-      reject(unavailable(new Error(`the database did not answer within ${ms / 1000} s`)));
-    });
+  const answer = work(() => isLate);
+  return await inTime(clock, ms, answer, () => {
+    isLate = true;
+    throw unavailable(new Error(`the database did not answer within ${ms / 1000} s`));
   });
-  try {
-    const answer = work(() => isLate);
-    answer.catch(() => undefined); // A failure after `ms` is not reported to anybody.
-    return await Promise.race([answer, late]);
-  } finally {
-    cancel();
-  }
 }

@@ -11,6 +11,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Clock, Log } from '../core/ports.js';
+import { SingleRun } from '../core/single-run.js';
 import { type Backend, Unauthorized, type Verdict } from './backends/backend.js';
 import { countOf, type Held, type InHand } from './in-hand.js';
 import type { DispatcherMetrics } from './metrics.js';
@@ -38,7 +39,7 @@ export class Deliverer {
   readonly #abort = new AbortController();
   #isStopping = false;
   #mostAtOnce: number;
-  #acknowledging: Promise<void> | null = null;
+  readonly #acknowledging = new SingleRun();
   #lanes: Promise<unknown> = Promise.resolve();
 
   constructor(options: DelivererOptions) {
@@ -64,11 +65,8 @@ export class Deliverer {
   }
 
   /** Acknowledges what was delivered. What Redis does not take now is kept for the next time. */
-  async acknowledge(): Promise<void> {
-    this.#acknowledging ??= this.#acknowledgeAll().finally(() => {
-      this.#acknowledging = null;
-    });
-    await this.#acknowledging;
+  acknowledge(): Promise<void> {
+    return this.#acknowledging.run(() => this.#acknowledgeAll());
   }
 
   async #acknowledgeAll(): Promise<void> {

@@ -2,6 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
+import { inTime } from '../core/in-time.js';
 import type { Clock, Log } from '../core/ports.js';
 import { listen } from '../process/listen.js';
 import type { Sight } from '../process/supervisor.js';
@@ -121,7 +122,7 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
       intake.stop();
       await Promise.all([reading, deliverer.stop(shutdownGraceMs)]);
       stopUpkeep();
-      await within(clock, RELEASE_WITHIN_MS, leave());
+      await inTime(clock, RELEASE_WITHIN_MS, leave(), () => undefined);
       stream.close();
       await backend.close();
       if (server) await closed(server);
@@ -137,16 +138,6 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
       // Redis is away: others take over after a while, and what was delivered is delivered again, with the same id.
     }
   }
-}
-
-async function within(clock: Clock, ms: number, action: Promise<void>): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const cancel = clock.after(ms, resolve);
-    void action.then(() => {
-      cancel();
-      resolve();
-    });
-  });
 }
 
 function closed(server: Server): Promise<void> {

@@ -1,5 +1,6 @@
 /** What an instance says of itself to Prometheus. No label holds anything that clients or operators named but models. */
 import type { RequestEnded } from '../core/events.js';
+import { SingleRun } from '../core/single-run.js';
 import { byLabel, Families } from './family.js';
 import { ModelMetrics } from './models.js';
 import { addProcess } from './process.js';
@@ -10,7 +11,7 @@ export class Metrics {
   readonly #families = new Families();
   readonly #requests = new RequestMetrics();
   readonly #models = new ModelMetrics();
-  #rendering: Promise<string> | null = null;
+  readonly #rendering = new SingleRun<string>();
 
   constructor(sources: Sources) {
     addRequests(this.#families, this.#requests);
@@ -31,10 +32,7 @@ export class Metrics {
 
   /** The text that Prometheus reads. Those who ask at the same time get the same one. */
   render(): Promise<string> {
-    this.#rendering ??= this.#families.render().finally(() => {
-      this.#rendering = null;
-    });
-    return this.#rendering;
+    return this.#rendering.run(() => this.#families.render());
   }
 }
 

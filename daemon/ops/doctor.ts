@@ -1,6 +1,8 @@
 /** `llmp doctor`: every check of a deployment, beside each other, each in its own time. */
 import { secretsAround, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
+import { inTime } from '../core/in-time.js';
+import type { Clock } from '../core/ports.js';
 import { auditFamily } from './doctor-audit.js';
 import { databaseFamily } from './doctor-database.js';
 import { type Around, codeOf, failed, type Family, type Finding } from './doctor-finding.js';
@@ -64,6 +66,16 @@ function read(env: NodeJS.ProcessEnv, path: string | undefined): { around: Aroun
   }
 }
 
+/** Unlike the daemon's its timers keep the process alive: nothing else may while what is looked at hangs. */
+const wakefulClock: Pick<Clock, 'after'> = {
+  after(ms, action) {
+    const timer = setTimeout(action, ms);
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
+
 /** What a family found in that time; one that hangs is a finding too. */
 async function within(limitMs: number, { check, look }: Family, signal?: AbortSignal): Promise<Finding[]> {
   const found: Finding[] = [];
@@ -73,15 +85,10 @@ async function within(limitMs: number, { check, look }: Family, signal?: AbortSi
       found.push(finding);
     return null;
   };
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Finding>((resolve) => {
-    timer = setTimeout(() => {
-      resolve(failed(check, `no answer within ${limitMs / 1000} s`, 'Look whether what it depends on stands still'));
-    }, limitMs);
-  });
   const ended = gather().catch((error: unknown) => failed(check, `cannot be looked at: ${codeOf(error)}`, 'See why'));
-  const last = await Promise.race([ended, late]);
-  clearTimeout(timer);
+  const last = await inTime(wakefulClock, limitMs, ended, () =>
+    failed(check, `no answer within ${limitMs / 1000} s`, 'Look whether what it depends on stands still'),
+  );
   enough.abort();
   return last ? [...found, last] : [...found];
 }

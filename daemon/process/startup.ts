@@ -1,8 +1,10 @@
 /** From a daemon that is composed to one that serves: the database answers, its schema is right, the instance is enrolled. */
 import { SettingsError } from '../../config/settings.js';
 import { type MigrationStatus, type Migrator, SchemaTooNew } from '../../migrations/migrator.js';
+import { inTime } from '../core/in-time.js';
 import { type Clock, type Log, StoreUnavailable } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
+import { SingleRun } from '../core/single-run.js';
 import type { Readiness } from './readiness.js';
 import { explained } from '../store/sql/failures.js';
 
@@ -34,7 +36,7 @@ export class ComingUp {
   #isClosed = false;
   #cancelRetry: (() => void) | null = null;
   #failure = '';
-  #trying: Promise<void> | null = null;
+  readonly #trying = new SingleRun();
 
   constructor(options: ComingUpOptions) {
     this.#options = options;
@@ -45,15 +47,11 @@ export class ComingUp {
     const { isShared, firstTryMs, clock } = this.#options;
     const first = this.#try();
     if (!isShared) return first;
-    let cancel: () => void = () => undefined;
-    const enough = new Promise<void>((resolve) => (cancel = clock.after(firstTryMs, resolve)));
     try {
-      await Promise.race([first, enough]);
+      await inTime(clock, firstTryMs, first, () => undefined);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       this.#complain(error);
-    } finally {
-      cancel();
     }
     this.#tryLater();
   }
@@ -70,18 +68,18 @@ export class ComingUp {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelRetry?.();
-    await this.#trying?.catch(() => undefined);
+    await this.#trying.current?.catch(() => undefined);
   }
 
   #try(): Promise<void> {
-    if (this.#trying === null) {
+    return this.#trying.run(async () => {
       const stopPinging = this.#ping();
-      this.#trying = this.#comeUp().finally(() => {
+      try {
+        await this.#comeUp();
+      } finally {
         stopPinging();
-        this.#trying = null;
-      });
-    }
-    return this.#trying;
+      }
+    });
   }
 
   /** Migrations wait for as long as it takes, on a connection that may have ceased to lead anywhere. */

@@ -1,4 +1,5 @@
 import { type Response, Router } from 'express';
+import { inTime } from '../../core/in-time.js';
 import type { Clock } from '../../core/ports.js';
 import { route } from '../manage/endpoints.js';
 
@@ -100,14 +101,9 @@ function answer(res: Response, isFine: boolean, body: object): void {
 }
 
 function isFine(clock: Clock, check: Promise<void>): Promise<boolean> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(CHECK_WITHIN_MS, () => {
-      resolve(false);
-    });
-    const settle = (isUp: boolean) => () => {
-      cancel();
-      resolve(isUp);
-    };
-    check.then(settle(true), settle(false));
-  });
+  const answer = check.then(
+    () => true,
+    () => false,
+  );
+  return inTime(clock, CHECK_WITHIN_MS, answer, () => false);
 }

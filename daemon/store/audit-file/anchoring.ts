@@ -1,4 +1,5 @@
 import type { Clock, Log } from '../../core/ports.js';
+import { SingleRun } from '../../core/single-run.js';
 import type { AuditFile } from './audit-file.js';
 import { type Anchor, type AnchorStore, endsOf } from './chain.js';
 
@@ -16,7 +17,7 @@ interface Owed {
 export class Anchoring {
   #line = 0;
   #owed: Owed[] = [];
-  #noting: Promise<void> | null = null;
+  readonly #noting = new SingleRun();
   #cancel: (() => void) | null = null;
 
   /** @param maxFiles how many files are kept that were put aside; null: they are others' business. */
@@ -62,9 +63,7 @@ export class Anchoring {
   }
 
   #note(): Promise<void> {
-    return (this.#noting ??= this.#noteAll().finally(() => {
-      this.#noting = null;
-    }));
+    return this.#noting.run(() => this.#noteAll());
   }
 
   async #noteAll(): Promise<void> {

@@ -7,6 +7,7 @@
  * put back, or a replica took over: the copy goes on behind the last record that both have, once, and a marker in the chain says so.
  */
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
+import { SingleRun } from '../../core/single-run.js';
 import { agreedPlace } from './agreement.js';
 import type { AuditFile } from './audit-file.js';
 import { type Anchor, chained } from './chain.js';
@@ -27,7 +28,9 @@ export interface ChangeLogOptions {
 
 export class ChangeLog {
   readonly #options: ChangeLogOptions;
-  #copying: Promise<void> | null = null;
+  readonly #copying = new SingleRun(() => {
+    if (this.#isBehind) this.wake(); // By what was committed just now.
+  });
   #isBehind = false;
   #hasBegun = false;
   #isClosed = false;
@@ -46,17 +49,14 @@ export class ChangeLog {
   async begin(): Promise<void> {
     this.#hasBegun = true;
     this.wake();
-    await this.#copying;
+    await this.#copying.current;
   }
 
   /** There may be something to copy. */
   wake(): void {
     this.#isBehind = true;
     if (!this.#hasBegun || this.#isClosed || this.#cancelRetry) return;
-    this.#copying ??= this.#copy().finally(() => {
-      this.#copying = null;
-      if (this.#isBehind) this.wake(); // By what was committed just now.
-    });
+    void this.#copying.run(() => this.#copy());
   }
 
   async #copy(): Promise<void> {
@@ -125,7 +125,7 @@ export class ChangeLog {
   async close(): Promise<void> {
     const { file } = this.#options;
     if (file.whyFailing === null) {
-      while (this.#copying) await this.#copying;
+      while (this.#copying.current) await this.#copying.current;
     }
     this.#isClosed = true;
     this.#cancelRetry?.();

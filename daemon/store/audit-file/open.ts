@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { type Settings, SettingsError } from '../../../config/settings.js';
 import type { RequestEnded } from '../../core/events.js';
+import { inTime } from '../../core/in-time.js';
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
 import type { AuditStatus } from '../../core/status.js';
 import { PathInUse } from '../lock.js';
@@ -86,7 +87,8 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
     useLog,
     async begin() {
       for (const { anchoring } of files) anchoring.begin();
-      await within(MOST_START_MS, clock, Promise.all([changeLog?.begin(), useLog?.write()]));
+      // A disk that does not answer must not keep a daemon from starting, nor from ending.
+      await inTime(clock, MOST_START_MS, Promise.all([changeLog?.begin(), useLog?.write()]), () => undefined);
     },
     keep(ended) {
       useLog?.keep(ended);
@@ -116,7 +118,7 @@ export async function openAuditFiles(options: AuditFilesOptions): Promise<AuditF
     writeAtOnce() {
       useLog?.writeAtOnce();
     },
-    close: () => within(HUNG_MS + 1_000, clock, close()),
+    close: () => inTime(clock, HUNG_MS + 1_000, close(), () => undefined),
   };
 }
 
@@ -155,14 +157,4 @@ async function claimed(file: AuditFile, setting: string): Promise<void> {
   } catch (error) {
     throw error instanceof PathInUse ? new SettingsError([`${setting}: ${error.message}`]) : error;
   }
-}
-
-/** A disk that does not answer must not keep a daemon from starting, nor from ending. */
-async function within(ms: number, clock: Clock, work: Promise<unknown>): Promise<void> {
-  let cancel: () => void = () => undefined;
-  const late = new Promise<void>((resolve) => {
-    cancel = clock.after(ms, resolve);
-  });
-  await Promise.race([work, late]);
-  cancel();
 }

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { type Options, Sequelize, Transaction } from 'sequelize';
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
+import { inTime } from '../../core/in-time.js';
 import type { Clock } from '../../core/ports.js';
 import { type PostgresTypes, readMysqlNumber, readPostgresNumbers } from './numbers.js';
 import type { Sockets } from './sockets.js';
@@ -140,12 +141,8 @@ function boundFarewells(connectionManager: unknown, clock: Pick<Clock, 'after'>)
   const manager = connectionManager as { disconnect(connection: Connected): Promise<void> };
   const disconnect = manager.disconnect.bind(manager);
   manager.disconnect = async (connection) => {
-    let cancel: () => void = () => undefined;
-    const late = new Promise<void>((resolve) => {
-      cancel = clock.after(FAREWELL_MS, resolve);
-    });
-    await Promise.race([disconnect(connection).catch(() => undefined), late]);
-    cancel();
+    const heard = disconnect(connection).catch(() => undefined);
+    await inTime(clock, FAREWELL_MS, heard, () => undefined);
     streamOf(connection).destroy();
   };
 }

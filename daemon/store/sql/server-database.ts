@@ -1,6 +1,7 @@
 import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { serverAt } from '../../../config/database-url.js';
 import { type Clock, StoreUnavailable } from '../../core/ports.js';
+import { SingleRun } from '../../core/single-run.js';
 import type { Bind, Connection, Database, Patience } from './database.js';
 import { type Dialect, mysql, postgres } from './dialect.js';
 import { explained, isDeadlock } from './failures.js';
@@ -60,7 +61,7 @@ export class ServerDatabase implements Database {
   readonly #waits: Readonly<DatabaseWaits>;
   readonly #waiting = new Set<Waiting>();
   #isLooking = false;
-  #isAsking = false;
+  readonly #asking = new SingleRun<unknown>();
   statements = 0;
 
   constructor({ dialect, url, poolSize, clock, certificates = null, waits = DATABASE_WAITS }: ServerDatabaseOptions) {
@@ -159,14 +160,8 @@ export class ServerDatabase implements Database {
         giveUp(each.connection, `the database did not answer within ${each.mostMs / 1000} s`);
       }
     }
-    if (!this.#isAsking) {
-      this.#isAsking = true;
-      void this.ask('SELECT 1')
-        .catch(() => undefined) // Whoever waits is told.
-        .finally(() => {
-          this.#isAsking = false;
-        });
-    }
+    const asked = this.#asking.run(() => this.ask('SELECT 1'));
+    asked.catch(() => undefined); // Whoever waits is told.
     this.#lookSoon();
   }
 
