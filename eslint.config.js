@@ -1,6 +1,12 @@
 import eslint from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
+const PRIVATE_BY_TYPE_ALONE = {
+  // A constructor has no name that could be private.
+  selector: ':matches(PropertyDefinition, MethodDefinition[kind!="constructor"])[accessibility="private"]',
+  message: 'Write `#name` in place of `private name`.',
+};
+
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', 'data/'] },
   eslint.configs.recommended,
@@ -21,6 +27,9 @@ export default tseslint.config(
       // Express's Request is an IncomingMessage by prototype, which this rule cannot see.
       '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      // One style of classes: each field stands with the fields, and what is private is so when the program runs too.
+      '@typescript-eslint/parameter-properties': 'error',
+      'no-restricted-syntax': ['error', PRIVATE_BY_TYPE_ALONE],
     },
   },
   {
@@ -29,6 +38,7 @@ export default tseslint.config(
     rules: {
       'no-restricted-syntax': [
         'error',
+        PRIVATE_BY_TYPE_ALONE,
         {
           selector: `:not(AssignmentExpression) > MemberExpression[property.name='current']:matches([object.name='live'], [object.property.name='live'])`,
           message: 'A reloadable setting that is read here stays as it is until the daemon ends: hand `live` on.',

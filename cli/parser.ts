@@ -176,22 +176,27 @@ function globalsOf(node: Node): Globals {
 
 /** commander ended the parse at `node`. */
 class Stopped extends Error {
-  constructor(
-    readonly node: Node,
-    readonly reason: CommanderError,
-  ) {
+  readonly node: Node;
+  readonly reason: CommanderError;
+
+  constructor(node: Node, reason: CommanderError) {
     super(reason.message);
+    this.node = node;
+    this.reason = reason;
   }
 }
 
 /** A value is not of the kind that is asked for. */
 class Unacceptable extends Error {
-  constructor(
-    readonly place: string,
-    readonly kind: NonNullable<Option<unknown>['kind']>,
-    readonly given: string,
-  ) {
+  readonly place: string;
+  readonly kind: NonNullable<Option<unknown>['kind']>;
+  readonly given: string;
+
+  constructor(place: string, kind: NonNullable<Option<unknown>['kind']>, given: string) {
     super(`${place} must be ${kind.accepts}, not ${quoted(given)}`);
+    this.place = place;
+    this.kind = kind;
+    this.given = given;
   }
 }
 

@@ -7,9 +7,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Everything that is wrong with the configuration, one line each, without a value of a secret. */
 export class SettingsError extends Error {
+  readonly problems: readonly string[];
   override name = 'SettingsError';
-  constructor(readonly problems: readonly string[]) {
+  constructor(problems: readonly string[]) {
     super(problems.join('\n'));
+    this.problems = problems;
   }
 }
 

@@ -39,14 +39,14 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
 
 /** An end of a command that is not success: what happened, and optionally why and what to do, one line each. */
 export class Failure extends Error {
+  readonly exitCode: number;
+  readonly explanation: Explanation;
   override name = 'Failure';
 
-  constructor(
-    readonly exitCode: number,
-    message: string,
-    readonly explanation: Explanation = {},
-  ) {
+  constructor(exitCode: number, message: string, explanation: Explanation = {}) {
     super(message, { cause: explanation.cause });
+    this.exitCode = exitCode;
+    this.explanation = explanation;
   }
 }
 

@@ -11,17 +11,18 @@ type Columns = Record<string, ModelAttributeColumnOptions>;
  * other letters is another id, whatever language the server speaks.
  */
 export class Schema {
+  readonly #queryInterface: QueryInterface;
+  readonly #transaction: Transaction;
   readonly isMysql: boolean;
 
-  constructor(
-    private readonly queryInterface: QueryInterface,
-    private readonly transaction: Transaction,
-  ) {
+  constructor(queryInterface: QueryInterface, transaction: Transaction) {
+    this.#queryInterface = queryInterface;
+    this.#transaction = transaction;
     this.isMysql = this.dialect === 'mysql';
   }
 
   get dialect(): string {
-    return this.queryInterface.sequelize.getDialect();
+    return this.#queryInterface.sequelize.getDialect();
   }
 
   /** A type for texts of up to so many characters. */
@@ -31,7 +32,7 @@ export class Schema {
 
   async createTable(name: string, columns: Columns): Promise<void> {
     const binary = this.isMysql ? { charset: 'utf8mb4', collate: 'utf8mb4_bin' } : {};
-    await this.queryInterface.createTable(name, columns, { transaction: this.transaction, ...binary });
+    await this.#queryInterface.createTable(name, columns, { transaction: this.#transaction, ...binary });
   }
 
   /** @param more such as how the table is kept, behind the columns. */
@@ -42,7 +43,7 @@ export class Schema {
 
   async addColumn(table: string, name: string, column: ModelAttributeColumnOptions): Promise<void> {
     if (this.isMysql && (await this.#hasColumn(table, name))) return;
-    await this.queryInterface.addColumn(table, name, column, { transaction: this.transaction });
+    await this.#queryInterface.addColumn(table, name, column, { transaction: this.#transaction });
   }
 
   /** @param more `where`: of those rows alone, on databases that can do that; on others of all. */
@@ -59,29 +60,29 @@ export class Schema {
 
   async removeIndex(table: string, name: string): Promise<void> {
     if (this.isMysql && !(await this.#hasIndex(table, name))) return;
-    await this.queryInterface.removeIndex(table, name, { transaction: this.transaction });
+    await this.#queryInterface.removeIndex(table, name, { transaction: this.#transaction });
   }
 
   async #hasIndex(table: string, name: string): Promise<boolean> {
-    const found = await this.queryInterface.sequelize.query(`SHOW INDEX FROM ${table} WHERE Key_name = $name`, {
+    const found = await this.#queryInterface.sequelize.query(`SHOW INDEX FROM ${table} WHERE Key_name = $name`, {
       bind: { name },
-      transaction: this.transaction,
+      transaction: this.#transaction,
       type: QueryTypes.SELECT,
     });
     return found.length > 0;
   }
 
   async #hasColumn(table: string, name: string): Promise<boolean> {
-    const found = await this.queryInterface.sequelize.query(`SHOW COLUMNS FROM ${table} WHERE Field = $name`, {
+    const found = await this.#queryInterface.sequelize.query(`SHOW COLUMNS FROM ${table} WHERE Field = $name`, {
       bind: { name },
-      transaction: this.transaction,
+      transaction: this.#transaction,
       type: QueryTypes.SELECT,
     });
     return found.length > 0;
   }
 
   async run(sql: string, bind: Record<string, string | number | null> = {}): Promise<void> {
-    await this.queryInterface.sequelize.query(sql, { bind, transaction: this.transaction });
+    await this.#queryInterface.sequelize.query(sql, { bind, transaction: this.#transaction });
   }
 }
 

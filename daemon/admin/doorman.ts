@@ -40,18 +40,20 @@ const HANDED_OVER_SECONDS = 60;
 const HANDED_OVER = 'llmp-admin-secret';
 
 export class Doorman {
+  readonly #options: DoormanOptions;
   readonly #cookies: SessionCookies;
 
-  constructor(private readonly options: DoormanOptions) {
+  constructor(options: DoormanOptions) {
+    this.#options = options;
     this.#cookies = new SessionCookies(options);
   }
 
   get nowMs(): number {
-    return this.options.clock.now();
+    return this.#options.clock.now();
   }
 
   placeOf(req: Request): Place {
-    return placeOf(req, this.options.isTls(req));
+    return placeOf(req, this.#options.isTls(req));
   }
 
   isOfOurs(req: Request): boolean {
@@ -60,7 +62,7 @@ export class Doorman {
 
   /** What a client takes as its base URL; a proxy in front may have another name for it. */
   baseUrlOf(req: Request): string {
-    const { clientsAt } = this.options;
+    const { clientsAt } = this.#options;
     if ('url' in clientsAt) return new URL('/v1', clientsAt.url).href;
     const { host, isTls } = this.placeOf(req);
     const url = new URL(`${isTls ? 'https' : 'http'}://${/^[\w.:[\]-]+$/.test(host) ? host : 'localhost'}/v1`);
@@ -73,14 +75,14 @@ export class Doorman {
   }
 
   client(req: Request, reason: string | null = null): ManagementClient {
-    return this.options.clientFor({ clientIp: this.options.addressOf(req), reason });
+    return this.#options.clientFor({ clientIp: this.#options.addressOf(req), reason });
   }
 
   /** @returns null for who is not logged in, or not any more. @throws what the management API throws: then it is not known. */
   async visitorOf(req: Request): Promise<Visitor | null> {
     const session = this.#cookies.read(req, this.placeOf(req));
     if (session === null || !(await this.#goesOn(req, session.id))) return null;
-    return { session, formToken: this.options.sealing.mark(session.id) };
+    return { session, formToken: this.#options.sealing.mark(session.id) };
   }
 
   /** Whether there is a session, over or not. */
@@ -89,7 +91,7 @@ export class Doorman {
   }
 
   isFormOf({ session }: Visitor, formToken: string | null): boolean {
-    return this.options.sealing.isMarkOf(session.id, formToken ?? '');
+    return this.#options.sealing.isMarkOf(session.id, formToken ?? '');
   }
 
   /** The session was used. */
@@ -117,14 +119,14 @@ export class Doorman {
 
   /** Gives a secret to the next page and to no other: sealed, for that path alone, and for a moment. */
   handOver(res: Response, to: string, secret: string): void {
-    const { sealing, path } = this.options;
+    const { sealing, path } = this.#options;
     const value = sealing.seal(path + to, secret);
     setCookie(res, { name: HANDED_OVER, value, path: path + to, maxAgeSeconds: HANDED_OVER_SECONDS });
   }
 
   /** @param at the path of the page. @returns null where nothing was handed over, or was taken already. */
   takeOver(req: Request, res: Response, at: string): string | null {
-    const { sealing, path } = this.options;
+    const { sealing, path } = this.#options;
     const sealed = cookiesOf(req).get(HANDED_OVER);
     if (sealed === undefined) return null;
     setCookie(res, { name: HANDED_OVER, value: '', path: path + at, maxAgeSeconds: 0 });

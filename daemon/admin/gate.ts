@@ -28,17 +28,22 @@ type Handle = (req: Request, res: Response, visitor: Visitor, form: URLSearchPar
 
 /** Of those who are logged in. */
 export class Gate {
-  constructor(
-    private readonly path: string,
-    private readonly doorman: Doorman,
-    private readonly render: Render,
-    private readonly readForm: ReadForm,
-  ) {}
+  readonly #path: string;
+  readonly #doorman: Doorman;
+  readonly #render: Render;
+  readonly #readForm: ReadForm;
+
+  constructor(path: string, doorman: Doorman, render: Render, readForm: ReadForm) {
+    this.#path = path;
+    this.#doorman = doorman;
+    this.#render = render;
+    this.#readForm = readForm;
+  }
 
   /** To a page that is only looked at. */
   page(answer: Route['answer']): RequestHandler {
     return async (req, res) => {
-      const visitor = await this.doorman.visitorOf(req);
+      const visitor = await this.#doorman.visitorOf(req);
       if (visitor === null) this.#toLogIn(req, res, req.originalUrl);
       else await this.#answer(req, res, { visitor, form: new URLSearchParams(), answer });
     };
@@ -52,12 +57,12 @@ export class Gate {
   /** For a form that a page of theirs has sent, and no other. */
   behindForm(handle: Handle): RequestHandler {
     return async (req, res) => {
-      const form = await this.readForm(req, res);
-      const visitor = await this.doorman.visitorOf(req);
+      const form = await this.#readForm(req, res);
+      const visitor = await this.#doorman.visitorOf(req);
       if (visitor === null) {
         // Back to the page that the form was on.
         this.#toLogIn(req, res, pathOf(req.get('referer')));
-      } else if (!this.doorman.isFormOf(visitor, form.get(FORM_TOKEN))) {
+      } else if (!this.#doorman.isFormOf(visitor, form.get(FORM_TOKEN))) {
         throw new Problem(
           403,
           'Not your form',
@@ -71,15 +76,15 @@ export class Gate {
 
   #toLogIn(req: Request, res: Response, next: string): void {
     // The script that renews a page is to learn it from the status.
-    if (this.doorman.isRefresh(req)) {
+    if (this.#doorman.isRefresh(req)) {
       res.status(401).end();
       return;
     }
     const query = new URLSearchParams({
-      ...(this.doorman.presentsSession(req) && { why: 'ended' }),
-      ...(next !== this.path && next !== '' && { next }),
+      ...(this.#doorman.presentsSession(req) && { why: 'ended' }),
+      ...(next !== this.#path && next !== '' && { next }),
     });
-    res.redirect(303, `${this.path}login${query.size > 0 ? `?${query.toString()}` : ''}`);
+    res.redirect(303, `${this.#path}login${query.size > 0 ? `?${query.toString()}` : ''}`);
   }
 
   async #answer(
@@ -88,14 +93,14 @@ export class Gate {
     { visitor, form, answer }: { visitor: Visitor; form: URLSearchParams } & Pick<Route, 'answer'>,
   ): Promise<void> {
     const answered = await answer(this.#visitOf(req, res, form));
-    this.doorman.renew(req, res, visitor);
-    if ('to' in answered) res.redirect(303, this.path + answered.to);
+    this.#doorman.renew(req, res, visitor);
+    if ('to' in answered) res.redirect(303, this.#path + answered.to);
     else if ('download' in answered) await sent(req, res, answered.download);
-    else this.render(res, { ...answered, formToken: visitor.formToken });
+    else this.#render(res, { ...answered, formToken: visitor.formToken });
   }
 
   #visitOf(req: Request, res: Response, form: URLSearchParams): Visit {
-    const { doorman } = this;
+    const doorman = this.#doorman;
     return {
       params: req.params as Record<string, string>,
       query: queryOf(req),

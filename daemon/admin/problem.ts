@@ -2,12 +2,13 @@ import { ApiError, Unreachable } from '../api/client.js';
 
 /** What is told, as a page, to whoever asked for another. */
 export class Problem extends Error {
-  constructor(
-    readonly status: number,
-    readonly title: string,
-    message: string,
-  ) {
+  readonly status: number;
+  readonly title: string;
+
+  constructor(status: number, title: string, message: string) {
     super(message);
+    this.status = status;
+    this.title = title;
   }
 }
 

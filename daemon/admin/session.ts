@@ -38,11 +38,15 @@ export interface Cookie {
 }
 
 export class SessionCookies {
-  constructor(private readonly options: SessionCookiesOptions) {}
+  readonly #options: SessionCookiesOptions;
+
+  constructor(options: SessionCookiesOptions) {
+    this.#options = options;
+  }
 
   /** @returns null where there is none, or none any more. */
   read(req: IncomingMessage, place: Place): Session | null {
-    const { sealing, clock } = this.options;
+    const { sealing, clock } = this.#options;
     const sealed = cookiesOf(req).get(nameAt(place));
     const session = sealed === undefined ? null : (sealing.open(PURPOSE, sealed) as Session | null);
     if (session === null || session.host !== place.host) return null;
@@ -57,20 +61,20 @@ export class SessionCookies {
   }
 
   begin(res: ServerResponse, place: Place, { id, begunAtMs }: Pick<Session, 'id' | 'begunAtMs'>): void {
-    this.#write(res, place, { id, host: place.host, begunAtMs, seenAtMs: this.options.clock.now() });
+    this.#write(res, place, { id, host: place.host, begunAtMs, seenAtMs: this.#options.clock.now() });
   }
 
   /** It was used: its idle time begins anew. */
   renew(res: ServerResponse, place: Place, session: Session): void {
-    this.#write(res, place, { ...session, seenAtMs: this.options.clock.now() });
+    this.#write(res, place, { ...session, seenAtMs: this.#options.clock.now() });
   }
 
   forget(res: ServerResponse, place: Place): void {
-    setCookie(res, { name: nameAt(place), value: '', path: this.options.path, maxAgeSeconds: 0 });
+    setCookie(res, { name: nameAt(place), value: '', path: this.#options.path, maxAgeSeconds: 0 });
   }
 
   #write(res: ServerResponse, place: Place, session: Session): void {
-    const { sealing, path } = this.options;
+    const { sealing, path } = this.#options;
     setCookie(res, { name: nameAt(place), value: sealing.seal(PURPOSE, session), path });
   }
 }

@@ -9,15 +9,23 @@ const SILENCE_MS = 45_000;
 
 /** The daemon answered, and the answer was no. `code` is for programs, `message` for people. */
 export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly requestId: string | null;
+  readonly retryAfterSeconds: number | null;
   override name = 'ApiError';
   constructor(
-    readonly status: number,
-    readonly code: string,
+    status: number,
+    code: string,
     message: string,
-    readonly requestId: string | null,
-    readonly retryAfterSeconds: number | null,
+    requestId: string | null,
+    retryAfterSeconds: number | null,
   ) {
     super(message);
+    this.status = status;
+    this.code = code;
+    this.requestId = requestId;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 

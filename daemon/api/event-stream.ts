@@ -83,13 +83,15 @@ export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): P
 
 /** Aborts its signal when what is waited for does not come in time, or when another signal is aborted. */
 export class Silence {
+  readonly #other: AbortSignal | undefined;
   readonly #controller = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #abort = () => {
-    this.#controller.abort(this.other?.reason);
+    this.#controller.abort(this.#other?.reason);
   };
 
-  constructor(private readonly other: AbortSignal | undefined) {
+  constructor(other: AbortSignal | undefined) {
+    this.#other = other;
     if (other?.aborted) this.#abort();
     other?.addEventListener('abort', this.#abort);
   }
@@ -112,7 +114,7 @@ export class Silence {
   /** Whoever stops reading in the middle leaves no connection behind. */
   end(): void {
     this.heard();
-    this.other?.removeEventListener('abort', this.#abort);
+    this.#other?.removeEventListener('abort', this.#abort);
     this.#abort();
   }
 }

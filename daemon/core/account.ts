@@ -18,6 +18,11 @@ export interface Known extends KnownToken {
  * are three things: forgetting touches the first only.
  */
 export class Account {
+  readonly digest: string;
+  readonly tokenId: string;
+  readonly projectId: string;
+  /** A token's cap never changes, so it may outlive what is remembered. */
+  readonly isCapped: boolean;
   known: Known | null = null;
 
   // The lease: units of a cap that the database has set aside for this instance.
@@ -55,13 +60,12 @@ export class Account {
   /** Set by each use, cleared by the eviction's hand when it passes by. */
   recentlyUsed = true;
 
-  constructor(
-    readonly digest: string,
-    readonly tokenId: string,
-    readonly projectId: string,
-    /** A token's cap never changes, so it may outlive what is remembered. */
-    readonly isCapped: boolean,
-  ) {}
+  constructor(digest: string, tokenId: string, projectId: string, isCapped: boolean) {
+    this.digest = digest;
+    this.tokenId = tokenId;
+    this.projectId = projectId;
+    this.isCapped = isCapped;
+  }
 
   /** Holding units, counts or requests that would be lost with it. */
   get isBusy(): boolean {
@@ -93,6 +97,8 @@ export class Account {
 
 /** Permission for one request, from its admission to its end. */
 export class Pass extends Member {
+  readonly account: Account;
+  readonly #known: Known;
   readonly tokenId: string;
   readonly projectId: string;
   readonly obfuscated: string;
@@ -111,11 +117,10 @@ export class Pass extends Member {
   /** Told at that moment; set by whoever carries the request. */
   onEnded: ((refusal: Refusal) => void) | null = null;
 
-  constructor(
-    readonly account: Account,
-    private readonly known: Known,
-  ) {
+  constructor(account: Account, known: Known) {
     super();
+    this.account = account;
+    this.#known = known;
     this.tokenId = account.tokenId;
     this.projectId = account.projectId;
     this.obfuscated = known.token.obfuscated;
@@ -125,24 +130,24 @@ export class Pass extends Member {
 
   /** The same permission once more. */
   again(): Pass {
-    const pass = new Pass(this.account, this.known);
+    const pass = new Pass(this.account, this.#known);
     pass.changeSeq = this.changeSeq;
     return pass;
   }
 
   /** Tells upstream keys apart where the key itself has no place. */
   get upstreamKeyDigest(): string {
-    return (this.known.upstreamKeyDigest ??= digestOf(this.upstreamKey));
+    return (this.#known.upstreamKeyDigest ??= digestOf(this.upstreamKey));
   }
 
   /** Since the epoch. */
   get expiresAtMs(): number {
-    return this.known.token.expiresAtMs;
+    return this.#known.token.expiresAtMs;
   }
 
   /** The same in RFC 3339. */
   get expiresAt(): string {
-    return (this.known.expiresAt ??= new Date(this.known.token.expiresAtMs).toISOString());
+    return (this.#known.expiresAt ??= new Date(this.#known.token.expiresAtMs).toISOString());
   }
 
   /** Uses of the cap that are left, at least; null when unlimited. */

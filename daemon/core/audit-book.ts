@@ -11,9 +11,11 @@ type Store = Pick<RecordStore, 'auditRecords' | 'auditRecord' | 'recordsAfter' |
 const AT_A_TIME = 200;
 
 export class AuditBook {
+  readonly #store: Store;
   readonly #wake = new Set<() => void>();
 
-  constructor(private readonly store: Store) {
+  constructor(store: Store) {
+    this.#store = store;
     store.onCommitted(() => {
       this.wake();
     });
@@ -26,18 +28,18 @@ export class AuditBook {
 
   /** @throws {Refusal} `unavailable`; so do all of these. */
   records(filter: AuditFilter, page: PageRequest): Promise<PageOf<AuditRecord>> {
-    return reading(this.store.auditRecords(filter, page));
+    return reading(this.#store.auditRecords(filter, page));
   }
 
   async record(id: string): Promise<AuditRecord> {
-    const record = await reading(this.store.auditRecord(id));
+    const record = await reading(this.#store.auditRecord(id));
     if (!record) throw new Refusal('not_found', 'record not found');
     return record;
   }
 
   /** The number of the last record there is. */
   last(): Promise<number> {
-    return reading(this.store.lastRecord());
+    return reading(this.#store.lastRecord());
   }
 
   /** Records of changes behind the one with this number, some at a time, those to come too, until `signal` is aborted. */
@@ -55,7 +57,7 @@ export class AuditBook {
       while (!signal.aborted) {
         if (!isDue) await new Promise<void>((resolve) => (wake = resolve));
         isDue = false;
-        const records = await reading(this.store.recordsAfter(seq, AT_A_TIME));
+        const records = await reading(this.#store.recordsAfter(seq, AT_A_TIME));
         seq = records.at(-1)?.seq ?? seq;
         isDue ||= records.length === AT_A_TIME;
         yield records.filter((record) => passes(record, filter));

@@ -4,21 +4,24 @@ import type { Room } from './room.js';
 
 /** An answer on its way into the cache. */
 export class Capture {
+  readonly #room: Room;
+  readonly #head: Pick<KeptAnswer, 'status' | 'headers'>;
+  readonly keeping: Keeping;
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
 
-  constructor(
-    private readonly room: Room,
-    private readonly head: Pick<KeptAnswer, 'status' | 'headers'>,
-    readonly keeping: Keeping,
-  ) {}
+  constructor(room: Room, head: Pick<KeptAnswer, 'status' | 'headers'>, keeping: Keeping) {
+    this.#room = room;
+    this.#head = head;
+    this.keeping = keeping;
+  }
 
   /** @returns false when it has become too large, or there is no room for it. */
   add(piece: Buffer, mostBytes: number): boolean {
     this.#pieces.push(piece);
     this.#bytes += piece.length;
-    this.room.bytes += piece.length;
-    return this.#bytes <= mostBytes && this.room.isLeft(mostBytes);
+    this.#room.bytes += piece.length;
+    return this.#bytes <= mostBytes && this.#room.isLeft(mostBytes);
   }
 
   whole(): KeptAnswer {
@@ -27,11 +30,11 @@ export class Capture {
     const body = Buffer.allocUnsafeSlow(this.#bytes);
     let at = 0;
     for (const piece of this.#pieces) at += piece.copy(body, at);
-    return { kind: 'answer', ...this.head, body, ageMs, isForOptedIn };
+    return { kind: 'answer', ...this.#head, body, ageMs, isForOptedIn };
   }
 
   /** Its room is free again. Once. */
   drop(): void {
-    this.room.bytes -= this.#bytes;
+    this.#room.bytes -= this.#bytes;
   }
 }

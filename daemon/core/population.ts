@@ -7,12 +7,13 @@ export interface Counted extends Population {
 
 /** How many projects and tokens there are. A count of a million tokens takes some hundred ms of a database that has other things to do. */
 export class PopulationCount {
+  readonly #store: Pick<RecordStore, 'population'>;
+  readonly #clock: Clock;
   readonly #counted: Spared<Counted>;
 
-  constructor(
-    private readonly store: Pick<RecordStore, 'population'>,
-    private readonly clock: Clock,
-  ) {
+  constructor(store: Pick<RecordStore, 'population'>, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
     this.#counted = new Spared(clock);
   }
 
@@ -20,8 +21,8 @@ export class PopulationCount {
   async current(): Promise<Counted | null> {
     try {
       return await this.#counted.current(async () => {
-        const countedAtMs = this.clock.now();
-        return { ...(await this.store.population(countedAtMs)), countedAtMs };
+        const countedAtMs = this.#clock.now();
+        return { ...(await this.#store.population(countedAtMs)), countedAtMs };
       });
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;

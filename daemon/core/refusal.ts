@@ -75,6 +75,7 @@ export interface KnownSubject {
 }
 
 export class Refusal extends Error {
+  readonly kind: RefusalKind;
   override name = 'Refusal';
   /** The token that was refused, where it is known. */
   subject: KnownSubject | null = null;
@@ -84,15 +85,12 @@ export class Refusal extends Error {
   readonly hint: string | undefined;
   readonly tokenIs: 'expired' | 'revoked' | undefined;
 
-  constructor(
-    readonly kind: RefusalKind,
-    message: string,
-    details: RefusalDetails = {},
-  ) {
+  constructor(kind: RefusalKind, message: string, details: RefusalDetails = {}) {
     // Where a refusal was made tells nothing, and to find out is a tenth of what one costs: in a flood, that is much.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.kind = kind;
     Error.stackTraceLimit = stackTraceLimit;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.allow = details.allow;

@@ -65,22 +65,30 @@ interface Done<T> {
 const tokenNotFound = () => new Refusal('not_found', 'token not found');
 
 export class Registry {
+  readonly #store: RecordStore;
+  readonly #admission: Admission;
+  readonly #clock: Clock;
+  readonly #onKeyChanged: (projectId: string) => void;
   readonly #trail: Trail;
 
   /** @param onKeyChanged told of a project whose upstream key is another from now on. */
   constructor(
-    private readonly store: RecordStore,
-    private readonly admission: Admission,
-    private readonly clock: Clock,
-    private readonly onKeyChanged: (projectId: string) => void = () => undefined,
+    store: RecordStore,
+    admission: Admission,
+    clock: Clock,
+    onKeyChanged: (projectId: string) => void = () => undefined,
   ) {
+    this.#store = store;
+    this.#admission = admission;
+    this.#clock = clock;
+    this.#onKeyChanged = onKeyChanged;
     this.#trail = new Trail(store, clock);
   }
 
   // ---- projects
 
   async createProject(draft: ProjectDraft, caller: Caller): Promise<Project> {
-    const now = this.clock.now();
+    const now = this.#clock.now();
     const project: Project = {
       id: randomUUID(),
       name: draft.name,
@@ -102,7 +110,7 @@ export class Registry {
     const updated = await this.#change(attempt, caller, async (tx) => {
       const before = await tx.lockProject(id);
       if (!before) throw projectNotFound();
-      const after = applied(before, changes, this.clock.now());
+      const after = applied(before, changes, this.#clock.now());
       await tx.updateProject(after, changes.upstreamKey);
       return {
         value: after,
@@ -110,18 +118,18 @@ export class Registry {
         audit: { ...attempt, details: difference(before, after, changes) },
       };
     });
-    if (changes.upstreamKey !== undefined) this.onKeyChanged(id);
+    if (changes.upstreamKey !== undefined) this.#onKeyChanged(id);
     return updated;
   }
 
   async project(id: string): Promise<Project> {
-    const project = await reading(this.store.project(id));
+    const project = await reading(this.#store.project(id));
     if (!project) throw projectNotFound();
     return project;
   }
 
   projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
-    return reading(this.store.projects(filter, page));
+    return reading(this.#store.projects(filter, page));
   }
 
   /** Records that somebody tried. `id` is null for what cannot be one: that might be a secret put in the wrong place. */
@@ -145,7 +153,7 @@ export class Registry {
   }
 
   async #issueToken({ lifetimeMs, ...terms }: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
-    const now = this.clock.now();
+    const now = this.#clock.now();
     const issued: Omit<NewToken, 'digest'> = {
       ...terms,
       id: randomUUID(),
@@ -174,7 +182,7 @@ export class Registry {
         audit: { ...attempt, tokenId: issued.id, obfuscated: issued.obfuscated },
       };
     });
-    await this.admission.prepare(digest);
+    await this.#admission.prepare(digest);
     return { token: { ...issued, ...UNUSED, state: 'active' }, secret };
   }
 
@@ -214,34 +222,36 @@ export class Registry {
   }
 
   async token(id: string): Promise<ShownToken> {
-    return this.#found(() => this.store.token(id));
+    return this.#found(() => this.#store.token(id));
   }
 
   async tokenOfSecret(secret: string): Promise<ShownToken> {
     if (!isWellFormedSecret(secret)) throw tokenNotFound();
-    return this.#found(() => this.store.tokenByDigest(digestOf(secret)));
+    return this.#found(() => this.#store.tokenByDigest(digestOf(secret)));
   }
 
   async tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest): Promise<PageOf<ShownToken>> {
-    const found = await reading(this.admission.between(() => this.store.tokens(filter, sort, page, this.clock.now())));
+    const found = await reading(
+      this.#admission.between(() => this.#store.tokens(filter, sort, page, this.#clock.now())),
+    );
     return { ...found, rows: found.rows.map((row) => this.#shown(row)) };
   }
 
   async #found(read: () => Promise<TokenRow | null>): Promise<ShownToken> {
-    const row = await reading(this.admission.between(read));
+    const row = await reading(this.#admission.between(read));
     if (!row) throw tokenNotFound();
     return this.#shown(row);
   }
 
   #shown({ token, projectIsActive }: TokenRow): ShownToken {
-    const { uses, hits, lastUsedAtMs } = this.admission.unsettled(token.id);
+    const { uses, hits, lastUsedAtMs } = this.#admission.unsettled(token.id);
     const counted: Token = {
       ...token,
       requestCount: token.requestCount + uses,
       cacheHitCount: token.cacheHitCount + hits,
       lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
     };
-    return { ...counted, state: stateOf(counted, projectIsActive, this.clock.now()) };
+    return { ...counted, state: stateOf(counted, projectIsActive, this.#clock.now()) };
   }
 
   /** The schema was brought up to date; the migrations themselves are not this class's matter. */
@@ -260,19 +270,19 @@ export class Registry {
     const begun: Change[] = [];
     let recordedAtMs: number | undefined;
     try {
-      const done = await this.store.change(async (tx) => {
+      const done = await this.#store.change(async (tx) => {
         const result = await work(tx);
         begun.push(result.change);
-        const now = this.clock.now();
-        recordedAtMs = this.clock.monotonic();
+        const now = this.#clock.now();
+        recordedAtMs = this.#clock.monotonic();
         const seq = await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
         return { ...result, seq };
       });
-      this.admission.apply({ ...done.change, seq: done.seq }, recordedAtMs);
+      this.#admission.apply({ ...done.change, seq: done.seq }, recordedAtMs);
       return done.value;
     } catch (error) {
       // Perhaps only the reply to COMMIT was lost.
-      for (const change of begun) this.admission.forget(change);
+      for (const change of begun) this.#admission.forget(change);
       if (error instanceof StoreUnavailable) throw unavailable(error);
       const isNameTaken = error instanceof StoreConflict && attempt.action !== 'token.create';
       const refusal = isNameTaken ? nameTaken(error) : error;

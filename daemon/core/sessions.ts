@@ -21,12 +21,11 @@ export interface Session {
 }
 
 export class Sessions {
+  readonly #store: Pick<RecordStore, 'auditRecords' | 'change'>;
   readonly #trail: Trail;
 
-  constructor(
-    private readonly store: Pick<RecordStore, 'auditRecords' | 'change'>,
-    clock: Pick<Clock, 'now'>,
-  ) {
+  constructor(store: Pick<RecordStore, 'auditRecords' | 'change'>, clock: Pick<Clock, 'now'>) {
+    this.#store = store;
     this.#trail = new Trail(store, clock);
   }
 
@@ -54,7 +53,7 @@ export class Sessions {
 
   async #recordOf(action: 'admin.login' | 'admin.logout', id: string): Promise<AuditRecord | undefined> {
     const { rows } = await reading(
-      this.store.auditRecords({ action, outcome: 'success', text: id }, { limit: 1, after: null }),
+      this.#store.auditRecords({ action, outcome: 'success', text: id }, { limit: 1, after: null }),
     );
     return rows[0];
   }

@@ -1,9 +1,12 @@
 /** Work that is under way once at a time: whoever asks for it meanwhile waits for the run that is under way. */
 export class SingleRun<T = void> {
+  readonly #afterEach: () => void;
   #current: Promise<T> | null = null;
 
   /** @param afterEach called when a run is over, however it ended. By then the next one may begin. */
-  constructor(private readonly afterEach: () => void = () => undefined) {}
+  constructor(afterEach: () => void = () => undefined) {
+    this.#afterEach = afterEach;
+  }
 
   /** The run that is under way. */
   get current(): Promise<T> | null {
@@ -14,7 +17,7 @@ export class SingleRun<T = void> {
   run(work: () => Promise<T>): Promise<T> {
     this.#current ??= work().finally(() => {
       this.#current = null;
-      this.afterEach();
+      this.#afterEach();
     });
     return this.#current;
   }

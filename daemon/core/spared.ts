@@ -12,32 +12,34 @@ const PATIENCE_MS = 50;
  * costs much. Those who ask at the same time get the same one.
  */
 export class Spared<T> {
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
+  readonly #mayLast: (answer: T) => boolean;
   #last: { answer: T; usableUntilMs: number } | null = null;
   readonly #asking = new SingleRun<T>();
 
   /** @param mayLast whether an answer may be given again at all. */
-  constructor(
-    private readonly clock: Pick<Clock, 'monotonic' | 'after'>,
-    private readonly mayLast: (answer: T) => boolean = () => true,
-  ) {}
+  constructor(clock: Pick<Clock, 'monotonic' | 'after'>, mayLast: (answer: T) => boolean = () => true) {
+    this.#clock = clock;
+    this.#mayLast = mayLast;
+  }
 
   /** @param ask after an error there is no older answer. */
   async current(ask: () => Promise<T>): Promise<T> {
     const last = this.#last;
-    if (last && this.clock.monotonic() < last.usableUntilMs) return last.answer;
+    if (last && this.#clock.monotonic() < last.usableUntilMs) return last.answer;
     const asking = this.#asking.run(() => this.#ask(ask));
     if (!last) return asking;
     // Who has an older answer by then does not hear of a failure.
-    return inTime(this.clock, PATIENCE_MS, asking, () => last.answer);
+    return inTime(this.#clock, PATIENCE_MS, asking, () => last.answer);
   }
 
   async #ask(ask: () => Promise<T>): Promise<T> {
-    const begunAtMs = this.clock.monotonic();
+    const begunAtMs = this.#clock.monotonic();
     try {
       const answer = await ask();
-      const endedAtMs = this.clock.monotonic();
+      const endedAtMs = this.#clock.monotonic();
       const usableUntilMs = endedAtMs + SHARE * (endedAtMs - begunAtMs);
-      this.#last = this.mayLast(answer) ? { answer, usableUntilMs } : null;
+      this.#last = this.#mayLast(answer) ? { answer, usableUntilMs } : null;
       return answer;
     } catch (error) {
       this.#last = null;

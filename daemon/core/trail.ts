@@ -4,10 +4,13 @@ import { reading } from './refusal.js';
 
 /** Audit records that stand for themselves: of what was refused, and of what was done elsewhere than in the database. */
 export class Trail {
-  constructor(
-    private readonly store: Pick<RecordStore, 'change'>,
-    private readonly clock: Pick<Clock, 'now'>,
-  ) {}
+  readonly #store: Pick<RecordStore, 'change'>;
+  readonly #clock: Pick<Clock, 'now'>;
+
+  constructor(store: Pick<RecordStore, 'change'>, clock: Pick<Clock, 'now'>) {
+    this.#store = store;
+    this.#clock = clock;
+  }
 
   /** @param change what others must hear of it. @throws {Refusal} `unavailable` when it cannot be recorded; so do all of these. */
   done(subject: AuditSubject, caller: Caller, change?: Change): Promise<void> {
@@ -24,7 +27,7 @@ export class Trail {
     outcome: AuditRecord['outcome'],
     change?: Change,
   ): Promise<void> {
-    const record = auditRecord(subject, caller, outcome, this.clock.now());
-    await reading(this.store.change((tx) => tx.record(record, change)));
+    const record = auditRecord(subject, caller, outcome, this.#clock.now());
+    await reading(this.#store.change((tx) => tx.record(record, change)));
   }
 }

@@ -34,6 +34,9 @@ export type VisitFacts = PlaceFacts & { path: string; wish: Wish };
 
 /** One request's dealings with the cache. */
 export class Visit extends Follower {
+  readonly #cache: ResponseCache;
+  readonly #facts: VisitFacts;
+  readonly #visitor: Visitor;
   readonly #place: CachePlace;
   /** Where its own answer stands, once it is known by what answers differ. */
   #names: readonly string[] = [];
@@ -47,40 +50,39 @@ export class Visit extends Follower {
   #isAlone = false;
   #isOver = false;
 
-  constructor(
-    private readonly cache: ResponseCache,
-    private readonly facts: VisitFacts,
-    private readonly visitor: Visitor,
-  ) {
+  constructor(cache: ResponseCache, facts: VisitFacts, visitor: Visitor) {
     super();
+    this.#cache = cache;
+    this.#facts = facts;
+    this.#visitor = visitor;
     this.#place = placeOf(facts);
   }
 
   get condition(): Condition | null {
-    return this.facts.wish.condition;
+    return this.#facts.wish.condition;
   }
 
   begin(): void {
-    const flight = this.#joins ? this.cache.flights.openAt(this.#place) : null;
+    const flight = this.#joins ? this.#cache.flights.openAt(this.#place) : null;
     if (flight) this.#follow(flight);
-    else this.#look(this.#place, this.facts.wish.reads);
+    else this.#look(this.#place, this.#facts.wish.reads);
   }
 
   get #joins(): boolean {
-    const { wish } = this.facts;
+    const { wish } = this.#facts;
     return wish.joins && !wish.isOnlyIfCached && !this.#isAlone;
   }
 
   #follow(flight: Flight): void {
     this.flight = flight;
     flight.join(this);
-    this.visitor.wait();
+    this.#visitor.wait();
     flight.leader?.followed();
   }
 
   #look(place: CachePlace, reads: boolean): void {
-    const { wish } = this.facts;
-    const looked = this.cache.lookUp(place, reads, wish.fills && !wish.isOnlyIfCached);
+    const { wish } = this.#facts;
+    const looked = this.#cache.lookUp(place, reads, wish.fills && !wish.isOnlyIfCached);
     if (looked instanceof Promise) void looked.then(this.#looked);
     else this.#looked(looked);
   }
@@ -102,17 +104,17 @@ export class Visit extends Follower {
 
   #lookWithin(names: readonly string[]): void {
     this.#names = names;
-    this.#look(placeWithin(this.#place, names, this.facts.fields), true);
+    this.#look(placeWithin(this.#place, names, this.#facts.fields), true);
   }
 
   #foundAnswer(answer: KeptAnswer, { heldMs, freshMs }: Found): void {
-    const { wish } = this.facts;
-    const fresh = this.cache.freshOf(answer, heldMs, freshMs);
-    const ages = this.cache.agesOf(fresh);
+    const { wish } = this.#facts;
+    const fresh = this.#cache.freshOf(answer, heldMs, freshMs);
+    const ages = this.#cache.agesOf(fresh);
     if (suffices(wish, answer, ages)) {
       this.#dropFill();
       this.#land(fresh);
-      this.visitor.replay(fresh);
+      this.#visitor.replay(fresh);
       return;
     }
     this.#stale = answer;
@@ -124,7 +126,7 @@ export class Visit extends Follower {
   #ask(): void {
     if (this.flight === null && this.#joins) {
       // Another one may have been first, while this one looked.
-      const flight = this.cache.flights.board(this.#place, this);
+      const flight = this.#cache.flights.board(this.#place, this);
       if (flight && flight.leader !== this) {
         this.#dropFill();
         this.#follow(flight);
@@ -132,24 +134,24 @@ export class Visit extends Follower {
       }
       this.flight = flight;
     }
-    this.cache.misses += 1;
-    this.#askedAtMs = this.cache.monotonic();
-    if (this.facts.wish.isOnlyIfCached) this.visitor.refuse(new Refusal('not_cached', 'not in cache'));
-    else this.visitor.ask();
+    this.#cache.misses += 1;
+    this.#askedAtMs = this.#cache.monotonic();
+    if (this.#facts.wish.isOnlyIfCached) this.#visitor.refuse(new Refusal('not_cached', 'not in cache'));
+    else this.#visitor.ask();
   }
 
   /** Hands the answer to those who wait for it, as far as it is theirs too. */
   #land(fresh: Fresh): void {
     const { flight } = this;
     this.flight = null;
-    for (const follower of flight?.land() ?? []) (follower as Visit).#arrived(fresh, this.#names, this.facts.fields);
+    for (const follower of flight?.land() ?? []) (follower as Visit).#arrived(fresh, this.#names, this.#facts.fields);
   }
 
   #arrived(fresh: Fresh, names: readonly string[], fields: FieldValues): void {
     const placeFor = (values: FieldValues) => placeWithin(this.#place, names, values).variant;
-    const isItsOwn = placeFor(fields) === placeFor(this.facts.fields);
-    if (isItsOwn && suffices(this.facts.wish, fresh.answer, this.cache.agesOf(fresh))) {
-      this.visitor.replay(fresh);
+    const isItsOwn = placeFor(fields) === placeFor(this.#facts.fields);
+    if (isItsOwn && suffices(this.#facts.wish, fresh.answer, this.#cache.agesOf(fresh))) {
+      this.#visitor.replay(fresh);
       return;
     }
     this.#isAlone = true;
@@ -161,7 +163,7 @@ export class Visit extends Follower {
   }
 
   override followed(): void {
-    if (this.#capture !== null) this.visitor.hurry();
+    if (this.#capture !== null) this.#visitor.hurry();
   }
 
   override letGo(): void {
@@ -196,7 +198,7 @@ export class Visit extends Follower {
 
   /** What to add to the request's header fields, names and values in turn: whether what is kept is still right. */
   get question(): readonly string[] {
-    const { wish, method } = this.facts;
+    const { wish, method } = this.#facts;
     return this.#stale !== null && this.#fill !== null && wish.condition === null && method === 'GET'
       ? questionAbout(this.#stale)
       : [];
@@ -229,10 +231,10 @@ export class Visit extends Follower {
    */
   answered(head: AnswerHead, headers: readonly string[]): KeptAnswer | null {
     this.#hasHead = true;
-    const { method, projectId, target } = this.facts;
+    const { method, projectId, target } = this.#facts;
     // Whether or not its client is still there to hear of it.
-    if (method === 'POST' && head.status < 400) this.cache.wrote(projectId, target);
-    const isAsked = this.question.length > 0 || this.facts.wish.condition !== null;
+    if (method === 'POST' && head.status < 400) this.#cache.wrote(projectId, target);
+    const isAsked = this.question.length > 0 || this.#facts.wish.condition !== null;
     if (head.status === 304 && isAsked && this.#stale) return this.#confirmed(this.#stale, head, headers);
     const keeping = this.#keepingOf(head);
     if (!keeping) {
@@ -240,20 +242,20 @@ export class Visit extends Follower {
       return null;
     }
     this.#names = keeping.vary;
-    this.#capture = new Capture(this.cache.room, { status: head.status, headers }, keeping);
+    this.#capture = new Capture(this.#cache.room, { status: head.status, headers }, keeping);
     // The followers of a stream would get it all at once, at its end.
     if (/^text\/event-stream\b/i.test(head.fields.get('content-type') ?? '')) this.#scatter();
     return null;
   }
 
   #keepingOf(head: AnswerHead): Keeping | null {
-    const { method, path, wish } = this.facts;
+    const { method, path, wish } = this.#facts;
     if (this.#fill === null && !this.#hasFollowers) return null;
-    return keepingOf({ method, path, isOptedIn: wish.isOptedIn }, head, this.cache.settings, this.cache.now());
+    return keepingOf({ method, path, isOptedIn: wish.isOptedIn }, head, this.#cache.settings, this.#cache.now());
   }
 
   #confirmed(stale: KeptAnswer, head: AnswerHead, headers: readonly string[]): KeptAnswer | null {
-    const { condition } = this.facts.wish;
+    const { condition } = this.#facts.wish;
     if (condition !== null && !speaksOf(condition, head.fields, stale)) {
       this.#giveUp();
       return null;
@@ -269,7 +271,7 @@ export class Visit extends Follower {
   }
 
   piece(bytes: Buffer): void {
-    const mostBytes = this.cache.settings.httpCacheMaxObjectBytes;
+    const mostBytes = this.#cache.settings.httpCacheMaxObjectBytes;
     if (this.#capture?.add(bytes, mostBytes) === false) this.#giveUp();
   }
 
@@ -292,8 +294,8 @@ export class Visit extends Follower {
     this.#fill = null;
     this.#isOver = true;
     this.#names = keeping.vary;
-    const fresh = this.cache.freshOf(answer, 0, keeping.freshMs);
-    const kept = fill?.keep(entriesOf(this.#place, this.facts.fields, keeping, answer)) ?? true;
+    const fresh = this.#cache.freshOf(answer, 0, keeping.freshMs);
+    const kept = fill?.keep(entriesOf(this.#place, this.#facts.fields, keeping, answer)) ?? true;
     const handOut = (isKept: boolean) => {
       // Older than a change or a purge that some of them may have seen.
       if (!isKept) this.flight?.restart();
@@ -307,7 +309,7 @@ export class Visit extends Follower {
 
   /** The answer may be as old as its request is (RFC 9111, 4.2.3). */
   #arrivedNow(answered: KeptAnswer, stated: Keeping): { answer: KeptAnswer; keeping: Keeping } {
-    const delayMs = this.cache.monotonic() - this.#askedAtMs;
+    const delayMs = this.#cache.monotonic() - this.#askedAtMs;
     // What has a lifetime of ours lives it from now on, however long it took to be made.
     const freshMs = stated.isByDefault ? stated.freshMs : Math.max(0, stated.freshMs - delayMs);
     return {

@@ -43,14 +43,15 @@ export class HeldBodies {
 
 /** What one request holds. */
 export class HeldBody extends Member {
+  readonly #all: HeldBodies;
+  readonly #onGivenUp: () => void;
   #bytes = 0;
   #isReleased = false;
 
-  constructor(
-    private readonly all: HeldBodies,
-    private readonly onGivenUp: () => void,
-  ) {
+  constructor(all: HeldBodies, onGivenUp: () => void) {
     super();
+    this.#all = all;
+    this.#onGivenUp = onGivenUp;
   }
 
   /**
@@ -59,23 +60,23 @@ export class HeldBody extends Member {
    * @returns false when there is no room: the body is to be forwarded as it comes, without a look into the cache.
    */
   takes(bytes: number): boolean {
-    if (this.#isReleased || !this.all.makeRoom(bytes, this)) return false;
-    if (this.#bytes === 0) this.all.began(this);
+    if (this.#isReleased || !this.#all.makeRoom(bytes, this)) return false;
+    if (this.#bytes === 0) this.#all.began(this);
     this.#bytes += bytes;
-    this.all.bytes += bytes;
+    this.#all.bytes += bytes;
     return true;
   }
 
   /** The body is whole: it is not given up any more. */
   finish(): void {
-    this.all.forget(this);
+    this.#all.forget(this);
   }
 
   /** The body was forwarded, or its request is over. */
   release(): void {
     this.#isReleased = true;
-    this.all.forget(this);
-    this.all.bytes -= this.#bytes;
+    this.#all.forget(this);
+    this.#all.bytes -= this.#bytes;
     this.#bytes = 0;
   }
 
@@ -86,6 +87,6 @@ export class HeldBody extends Member {
 
   giveUp(): void {
     this.release();
-    this.onGivenUp();
+    this.#onGivenUp();
   }
 }

@@ -16,13 +16,15 @@ const ENOUGH = 0.9;
  * oldest of them first. A client that means well holds little, or not for long; one that holds much for long is hostile or broken.
  */
 export class Hoard<T extends Holder> {
+  readonly #mostBytes: number;
+  readonly #onDropped: () => void;
   readonly #holders = new Set<T>();
   #bytes = 0;
 
-  constructor(
-    private readonly mostBytes: number,
-    private readonly onDropped: () => void,
-  ) {}
+  constructor(mostBytes: number, onDropped: () => void) {
+    this.#mostBytes = mostBytes;
+    this.#onDropped = onDropped;
+  }
 
   get bytes(): number {
     return this.#bytes;
@@ -36,7 +38,7 @@ export class Hoard<T extends Holder> {
     holder.bytes = whole;
     this.#holders.add(holder);
     // A single holder, such as a large response to a slow client, may exceed the limit: it keeps nobody else out.
-    while (this.#bytes > this.mostBytes && this.#holders.size > 1) this.#makeRoom();
+    while (this.#bytes > this.#mostBytes && this.#holders.size > 1) this.#makeRoom();
   }
 
   letGo(holder: T): void {
@@ -53,14 +55,14 @@ export class Hoard<T extends Holder> {
   #makeRoom(): void {
     const share = this.#bytes / this.#holders.size;
     for (const holder of this.#holders) {
-      if (this.#bytes <= ENOUGH * this.mostBytes) return;
+      if (this.#bytes <= ENOUGH * this.#mostBytes) return;
       if (holder.bytes >= share) this.#drop(holder);
     }
   }
 
   #drop(holder: T): void {
     this.letGo(holder);
-    this.onDropped();
+    this.#onDropped();
     holder.drop();
   }
 }

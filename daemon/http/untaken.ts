@@ -22,11 +22,13 @@ const MOST_BYTES = 16 * 1024 * 1024;
 type Written = Socket & { _handle?: { writeQueueSize?: number } | null };
 
 export class Untaken {
+  readonly #options: UntakenOptions;
   readonly #hoard: Hoard<Answer>;
   readonly #answers = new Map<Socket, Answer>();
   #cancelLook: (() => void) | null = null;
 
-  constructor(private readonly options: UntakenOptions) {
+  constructor(options: UntakenOptions) {
+    this.#options = options;
     this.#hoard = new Hoard(options.mostBytes ?? MOST_BYTES, options.onDropped);
   }
 
@@ -39,7 +41,7 @@ export class Untaken {
     const { socket } = res;
     // As a rule the kernel has taken all of the response by now.
     if (!socket || socket.writableLength === 0 || this.#answers.has(socket)) return;
-    const answer = new Answer(socket, this.options.clock.monotonic());
+    const answer = new Answer(socket, this.#options.clock.monotonic());
     this.#answers.set(socket, answer);
     res.once('close', () => {
       this.#answers.delete(socket);
@@ -51,7 +53,7 @@ export class Untaken {
   }
 
   #lookSoon(): void {
-    this.#cancelLook ??= this.options.clock.after(LOOK_EVERY_MS, () => {
+    this.#cancelLook ??= this.#options.clock.after(LOOK_EVERY_MS, () => {
       this.#cancelLook = null;
       this.#look();
       if (this.#answers.size > 0) this.#lookSoon();
@@ -64,7 +66,7 @@ export class Untaken {
   }
 
   #look(): void {
-    const { clock, heap } = this.options;
+    const { clock, heap } = this.#options;
     const now = clock.monotonic();
     for (const answer of this.#answers.values()) if (answer.isForgotten(now)) answer.drop();
     if (heap.isFull) this.#hoard.dropWhere(({ sinceMs }) => sinceMs < now - LOOK_EVERY_MS);
@@ -72,18 +74,19 @@ export class Untaken {
 }
 
 class Answer implements Holder {
+  readonly #socket: Written;
+  sinceMs: number;
   bytes = 0;
   #left: number;
 
-  constructor(
-    private readonly socket: Written,
-    public sinceMs: number,
-  ) {
+  constructor(socket: Written, sinceMs: number) {
+    this.#socket = socket;
+    this.sinceMs = sinceMs;
     this.#left = this.#waiting;
   }
 
   get #waiting(): number {
-    return this.socket._handle?.writeQueueSize ?? this.socket.writableLength;
+    return this.#socket._handle?.writeQueueSize ?? this.#socket.writableLength;
   }
 
   isForgotten(nowMs: number): boolean {
@@ -96,6 +99,6 @@ class Answer implements Holder {
   }
 
   drop(): void {
-    this.socket.destroy();
+    this.#socket.destroy();
   }
 }

@@ -241,11 +241,11 @@ async function* linesFrom(files: readonly Numbered[], fromLine: number | null): 
 
 /** A file under the name of an audit file that is none, or is damaged. That is for the operator to hear as a finding. */
 class UnreadableFile extends Error {
-  constructor(
-    readonly file: string,
-    cause: Error,
-  ) {
+  readonly file: string;
+
+  constructor(file: string, cause: Error) {
     super(cause.message, { cause });
+    this.file = file;
   }
 
   fault(line: number): Fault {

@@ -16,13 +16,11 @@ import { EXIT } from '../api/vocabulary.js';
 
 /** What stands in the way, in words for the operator, and the exit code that says so. */
 export class DirectMigrationError extends Error {
+  readonly exitCode: number;
   override name = 'DirectMigrationError';
-  constructor(
-    readonly exitCode: number,
-    message: string,
-    cause?: unknown,
-  ) {
+  constructor(exitCode: number, message: string, cause?: unknown) {
     super(message, { cause });
+    this.exitCode = exitCode;
   }
 }
 

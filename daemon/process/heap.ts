@@ -15,22 +15,24 @@ const ROOMY = 0.85;
  * It looks when it is asked, ten times a second at most: an instance with nothing to do needs no timer for it.
  */
 export class Heap {
+  readonly #clock: Clock;
+  readonly #fullness: () => number;
   #isFull = false;
   #lookedAtMs = -Infinity;
   /** Requests that were refused because of it. */
   refused = 0;
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly fullness: () => number = fullnessOfHeap,
-  ) {}
+  constructor(clock: Clock, fullness: () => number = fullnessOfHeap) {
+    this.#clock = clock;
+    this.#fullness = fullness;
+  }
 
   /** Whether there is no room for another request now. */
   get isFull(): boolean {
-    const now = this.clock.monotonic();
+    const now = this.#clock.monotonic();
     if (now >= this.#lookedAtMs + LOOK_EVERY_MS) {
       this.#lookedAtMs = now;
-      this.#isFull = this.fullness() >= (this.#isFull ? ROOMY : FULL);
+      this.#isFull = this.#fullness() >= (this.#isFull ? ROOMY : FULL);
     }
     return this.#isFull;
   }

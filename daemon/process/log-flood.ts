@@ -16,12 +16,15 @@ interface Repeated {
 }
 
 export class Flood {
+  readonly #tell: (level: LogLevel, fields: object) => void;
   readonly #messages = new Map<string, Repeated>();
   #isTelling = false;
   #untaken = 0;
 
   /** @param tell writes how many records were left out. */
-  constructor(private readonly tell: (level: LogLevel, fields: object) => void) {}
+  constructor(tell: (level: LogLevel, fields: object) => void) {
+    this.#tell = tell;
+  }
 
   /** Whether a record is to be written. */
   lets(level: LogLevel, message: string, stream: NodeJS.WritableStream): boolean {
@@ -58,8 +61,8 @@ export class Flood {
       this.#isTelling = false;
       const messages = [...this.#messages];
       this.#messages.clear();
-      for (const [about, { level, leftOut }] of messages) if (leftOut > 0) this.tell(level, { about, count: leftOut });
-      if (this.#untaken > 0) this.tell('warn', { about: 'what nobody took in time', count: this.#untaken });
+      for (const [about, { level, leftOut }] of messages) if (leftOut > 0) this.#tell(level, { about, count: leftOut });
+      if (this.#untaken > 0) this.#tell('warn', { about: 'what nobody took in time', count: this.#untaken });
       this.#untaken = 0;
     }, WINDOW_MS).unref();
   }

@@ -3,12 +3,14 @@ import type { EventJson } from './event-json.js';
 
 /** An event that is read again. */
 export class StoredEvent implements PublishedEvent {
+  readonly place: string;
+  readonly json: string;
   #facts: EventFacts | null = null;
 
-  constructor(
-    readonly place: string,
-    readonly json: string,
-  ) {}
+  constructor(place: string, json: string) {
+    this.place = place;
+    this.json = json;
+  }
 
   /** Looked for once, however many ask. */
   get facts(): EventFacts {

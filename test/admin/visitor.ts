@@ -28,15 +28,16 @@ export interface VisitorOptions {
 }
 
 export class Visitor {
+  readonly url: string;
+  readonly #options: VisitorOptions;
   readonly cookies = new Map<string, Kept>();
   readonly base: string;
   readonly host: string;
   formToken = '';
 
-  constructor(
-    readonly url: string,
-    private readonly options: VisitorOptions = {},
-  ) {
+  constructor(url: string, options: VisitorOptions = {}) {
+    this.url = url;
+    this.#options = options;
     this.base = options.base ?? '/admin/';
     this.host = options.host ?? new URL(url).host;
   }
@@ -48,7 +49,7 @@ export class Visitor {
 
   /** Sends a form as a page of ours would. */
   post(to: string, fields: Fields = {}, headers: Fields = {}): Promise<Seen> {
-    const scheme = this.options.headers?.['x-forwarded-proto'] ?? 'http';
+    const scheme = this.#options.headers?.['x-forwarded-proto'] ?? 'http';
     const form = new URLSearchParams({ ...(this.formToken && { form_token: this.formToken }), ...fields });
     const own = { origin: `${scheme}://${this.host}`, 'content-type': 'application/x-www-form-urlencoded' };
     return this.send('POST', to, { ...own, ...headers }, form.toString());
@@ -74,7 +75,7 @@ export class Visitor {
       host: this.host,
       ...(cookie && { cookie }),
       ...(body !== undefined && { 'content-length': String(Buffer.byteLength(body)) }),
-      ...this.options.headers,
+      ...this.#options.headers,
       ...headers,
     };
     return new Promise((resolve, reject) => {

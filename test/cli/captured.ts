@@ -82,15 +82,14 @@ export async function llmp(args: string | readonly string[], situation: Situatio
 }
 
 class Recorder extends Writable {
+  readonly onText: ((text: string) => void) | undefined;
   text = '';
   readonly isTTY: boolean;
   readonly columns: number;
 
-  constructor(
-    columns: number | undefined,
-    readonly onText?: (text: string) => void,
-  ) {
+  constructor(columns: number | undefined, onText?: (text: string) => void) {
     super({ decodeStrings: false });
+    this.onText = onText;
     this.isTTY = columns !== undefined;
     this.columns = columns ?? 0;
   }

@@ -43,18 +43,35 @@ export const PROMPT_TOKENS = 7;
 export const COMPLETION_TOKENS = 11;
 
 export class System {
+  readonly deployment: Deployment;
+  readonly #fleet: Fleet;
+  readonly #folders: readonly string[];
+  readonly #env: Record<string, string>;
+  readonly #database: Database;
+  readonly #redis: TestRedis | null;
+  readonly #server: DatabaseServer | null;
+  readonly #nginx: Nginx | null;
   #turn = 0;
 
   private constructor(
-    readonly deployment: Deployment,
-    private readonly fleet: Fleet,
-    private readonly folders: readonly string[],
-    private readonly env: Record<string, string>,
-    private readonly database: Database,
-    private readonly redis: TestRedis | null,
-    private readonly server: DatabaseServer | null,
-    private readonly nginx: Nginx | null,
-  ) {}
+    deployment: Deployment,
+    fleet: Fleet,
+    folders: readonly string[],
+    env: Record<string, string>,
+    database: Database,
+    redis: TestRedis | null,
+    server: DatabaseServer | null,
+    nginx: Nginx | null,
+  ) {
+    this.deployment = deployment;
+    this.#fleet = fleet;
+    this.#folders = folders;
+    this.#env = env;
+    this.#database = database;
+    this.#redis = redis;
+    this.#server = server;
+    this.#nginx = nginx;
+  }
 
   static async start(deployment: Deployment): Promise<System> {
     const { server: kind, isBehindNginx } = deployment;
@@ -92,24 +109,24 @@ export class System {
   }
 
   async stop(): Promise<void> {
-    await this.nginx?.stop();
-    await this.database.close();
-    await this.fleet.stop();
-    await this.redis?.stop();
-    await this.server?.remove();
+    await this.#nginx?.stop();
+    await this.#database.close();
+    await this.#fleet.stop();
+    await this.#redis?.stop();
+    await this.#server?.remove();
   }
 
   /** How many instances there are. */
   get count(): number {
-    return this.fleet.members.length;
+    return this.#fleet.members.length;
   }
 
   get provider(): Provider {
-    return this.fleet.provider;
+    return this.#fleet.provider;
   }
 
   instance(at = this.#turn++): Member {
-    return this.fleet.at(at);
+    return this.#fleet.at(at);
   }
 
   // ---- the ways in
@@ -141,7 +158,7 @@ export class System {
 
   /** The last of what the instances have logged and that is worth a look. */
   get complaints(): string[] {
-    const logged = this.fleet.members.flatMap((member) => member.logged);
+    const logged = this.#fleet.members.flatMap((member) => member.logged);
     return logged.filter((line) => /"level":"(?:warn|error)"/.test(line)).slice(-10);
   }
 
@@ -167,7 +184,7 @@ export class System {
 
   /** A request on /v1 with a token: through nginx where there is one. */
   call(secret: string, path = '/v1/models', init: RequestInit & { at?: number } = {}): Promise<Response> {
-    const base = this.nginx?.url ?? this.instance(init.at).url;
+    const base = this.#nginx?.url ?? this.instance(init.at).url;
     return fetch(base + path, {
       ...init,
       headers: { authorization: `Bearer ${secret}`, ...(init.headers as Record<string, string> | undefined) },
@@ -188,7 +205,7 @@ export class System {
 
   /** Runs `llmp`, as a process. */
   llmp(args: readonly string[], stdin = ''): Promise<Ended> {
-    const env = { LLMP_SERVER: this.instance().url, MANAGEMENT_TOKEN, HOME: this.folders[0], NO_COLOR: '1' };
+    const env = { LLMP_SERVER: this.instance().url, MANAGEMENT_TOKEN, HOME: this.#folders[0], NO_COLOR: '1' };
     return ended(start(args, env), stdin);
   }
 
@@ -205,11 +222,11 @@ export class System {
   /** `audit verify` for the files of an instance, with the daemon's settings. */
   verify(at: number): Promise<Ended> {
     const file = { AUDIT_LOG_FILE: this.auditFile(at) };
-    return ended(start(['audit', 'verify'], { ...this.env, ...file, MANAGEMENT_TOKEN }));
+    return ended(start(['audit', 'verify'], { ...this.#env, ...file, MANAGEMENT_TOKEN }));
   }
 
   auditFile(at: number): string {
-    return join(this.folders[at] ?? '', 'audit.log');
+    return join(this.#folders[at] ?? '', 'audit.log');
   }
 
   auditLines(at: number): string[] {
@@ -217,16 +234,16 @@ export class System {
   }
 
   select<Row extends object>(sql: string, bind?: Bind): Promise<Row[]> {
-    return this.database.select<Row>(sql, bind);
+    return this.#database.select<Row>(sql, bind);
   }
 
   /** For what only time would bring about. */
   async write(sql: string, bind?: Bind): Promise<void> {
-    await this.database.transact((tx) => tx.execute(sql, bind));
+    await this.#database.transact((tx) => tx.execute(sql, bind));
   }
 
   get store(): Database {
-    return this.database;
+    return this.#database;
   }
 
   /** Everything that instances count by themselves is in the database: they write it within a second. */

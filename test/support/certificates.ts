@@ -17,16 +17,18 @@ const DAY_MS = 86_400_000;
 
 /** An authority that nobody trusts yet, and what it certifies. */
 export class Authority {
+  readonly #name: string;
   readonly #keys = keyPair();
   readonly certificate: string;
 
-  constructor(private readonly name = 'An authority of the tests') {
+  constructor(name = 'An authority of the tests') {
+    this.#name = name;
     this.certificate = pem('CERTIFICATE', certify({ name }, this.#keys.publicKey, name, this.#keys.privateKey, [CA]));
   }
 
   issue(wanted: Wanted): Certificate {
     const { publicKey, privateKey } = keyPair();
-    const der = certify(wanted, publicKey, this.name, this.#keys.privateKey, [alternativeName(wanted.name)]);
+    const der = certify(wanted, publicKey, this.#name, this.#keys.privateKey, [alternativeName(wanted.name)]);
     return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, cert: pem('CERTIFICATE', der) };
   }
 }

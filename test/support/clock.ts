@@ -10,18 +10,20 @@ interface Timer {
  * jumps ahead, firing what falls due on the way.
  */
 export class TestClock implements Clock {
+  readonly #options: { standsStill: boolean; startMs?: number };
   #offsetMs = 0;
   #wallOffsetMs = 0;
   readonly #timers = new Set<Timer>();
   readonly #wallStartMs: number;
   readonly #realStartMs = performance.now();
 
-  constructor(private readonly options: { standsStill: boolean; startMs?: number } = { standsStill: false }) {
+  constructor(options: { standsStill: boolean; startMs?: number } = { standsStill: false }) {
+    this.#options = options;
     this.#wallStartMs = options.startMs ?? Date.now();
   }
 
   monotonic(): number {
-    return this.#offsetMs + (this.options.standsStill ? 0 : performance.now() - this.#realStartMs);
+    return this.#offsetMs + (this.#options.standsStill ? 0 : performance.now() - this.#realStartMs);
   }
 
   now(): number {
@@ -41,7 +43,7 @@ export class TestClock implements Clock {
   after(ms: number, action: () => void): () => void {
     const timer = { dueMs: this.monotonic() + ms, action };
     this.#timers.add(timer);
-    const real = this.options.standsStill
+    const real = this.#options.standsStill
       ? undefined
       : setTimeout(() => {
           this.#fire(timer);

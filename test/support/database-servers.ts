@@ -61,18 +61,20 @@ const shared: Partial<Record<ServerKind, Promise<DatabaseServer>>> = {};
 
 /** A server that listens, until it is stopped; gone for good when it is removed. */
 export class DatabaseServer {
+  readonly kind: ServerKind;
+  readonly port: number;
+  /** From when it begins. */
+  certificate: Certificate | null;
   // Tens of megabytes that nobody need look through for secrets.
   readonly #dir: string;
   #process: ChildProcess | null = null;
   #databases = 0;
   #isShared = false;
 
-  private constructor(
-    readonly kind: ServerKind,
-    readonly port: number,
-    /** From when it begins. */
-    public certificate: Certificate | null,
-  ) {
+  private constructor(kind: ServerKind, port: number, certificate: Certificate | null) {
+    this.kind = kind;
+    this.port = port;
+    this.certificate = certificate;
     this.#dir = newServerFolder(kind);
   }
 

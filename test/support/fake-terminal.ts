@@ -41,6 +41,7 @@ class FakeStream extends PassThrough {
 }
 
 export class FakeTerminal implements TerminalIo {
+  env: NodeJS.ProcessEnv;
   readonly clock = new TestClock({ standsStill: true });
   readonly process = new FakeProcess();
   readonly stdin = new FakeStdin();
@@ -55,9 +56,10 @@ export class FakeTerminal implements TerminalIo {
   #written: Buffer = Buffer.alloc(0);
 
   constructor(
-    public env: NodeJS.ProcessEnv = { TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' },
+    env: NodeJS.ProcessEnv = { TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' },
     size: Size = { columns: 80, rows: 24 },
   ) {
+    this.env = env;
     Object.assign(this.stdout, size);
   }
 

@@ -49,6 +49,8 @@ export interface Managed {
 
 /** One of them, from one life to the next. */
 export class Member {
+  readonly #env: Record<string, string>;
+  readonly #nodeOptions: readonly string[];
   #life: DaemonProcess | null = null;
   #url = '';
   #isListening = false;
@@ -57,10 +59,10 @@ export class Member {
   readonly killed: string[] = [];
   isFrozen = false;
 
-  constructor(
-    private readonly env: Record<string, string>,
-    private readonly nodeOptions: readonly string[],
-  ) {}
+  constructor(env: Record<string, string>, nodeOptions: readonly string[]) {
+    this.#env = env;
+    this.#nodeOptions = nodeOptions;
+  }
 
   get isUp(): boolean {
     return this.#isListening && !this.isFrozen;
@@ -77,7 +79,7 @@ export class Member {
 
   /** A new life, on a port of its own. Resolves when it listens. */
   async begin(): Promise<void> {
-    const life = launchDaemon(this.env, { nodeOptions: this.nodeOptions });
+    const life = launchDaemon(this.#env, { nodeOptions: this.#nodeOptions });
     this.#life = life;
     this.#url = await life.listening;
     const status = (await this.manage('GET', '/manage/status')).body as WireStatus;
@@ -160,6 +162,7 @@ export class Member {
 }
 
 export class Fleet {
+  readonly provider: Provider;
   readonly members: Member[] = [];
   /** What the tests look at, and move time in, behind the back of the daemons. */
   readonly #database: Database;
@@ -170,10 +173,8 @@ export class Fleet {
   /** How long the provider thinks before it answers. */
   thinkMs: () => number = () => 0;
 
-  private constructor(
-    readonly provider: Provider,
-    database: Database,
-  ) {
+  private constructor(provider: Provider, database: Database) {
+    this.provider = provider;
     this.#database = database;
     provider.onHead = ({ url }) => {
       const id = tokenOf(url);

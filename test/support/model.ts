@@ -63,15 +63,17 @@ interface Gate {
 
 /** Words between instances, of which half are lost. */
 class LossyPokes implements Pokes {
+  readonly #all: ReadonlySet<LossyPokes>;
+  readonly #random: Random;
   #listener: (poke: Poke) => void = () => undefined;
 
-  constructor(
-    private readonly all: ReadonlySet<LossyPokes>,
-    private readonly random: Random,
-  ) {}
+  constructor(all: ReadonlySet<LossyPokes>, random: Random) {
+    this.#all = all;
+    this.#random = random;
+  }
 
   send(poke: Poke): void {
-    for (const other of this.all) if (other !== this && this.random() < 0.5) other.#listener(poke);
+    for (const other of this.#all) if (other !== this && this.#random() < 0.5) other.#listener(poke);
   }
 
   onPoke(listener: (poke: Poke) => void): void {

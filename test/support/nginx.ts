@@ -15,10 +15,13 @@ export const WITHOUT_NGINX =
 const EXAMPLE = resolve(import.meta.dirname, '../../../config/nginx/llmp.conf');
 
 export class Nginx {
+  readonly port: number;
   readonly #dir = temporaryFolder();
   #process: ChildProcess | null = null;
 
-  private constructor(readonly port: number) {}
+  private constructor(port: number) {
+    this.port = port;
+  }
 
   /** @param sockets of the two instances, which need not be up. */
   static async start(sockets: readonly [string, string]): Promise<Nginx> {

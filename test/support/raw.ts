@@ -4,12 +4,16 @@ import type { AddressInfo } from 'node:net';
 
 /** An answer as it stood on the wire. */
 export class RawAnswer {
-  constructor(
-    readonly status: number,
-    /** Names and values in the order they came. */
-    readonly fields: readonly (readonly [name: string, value: string])[],
-    readonly body: Buffer,
-  ) {}
+  readonly status: number;
+  /** Names and values in the order they came. */
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  readonly body: Buffer;
+
+  constructor(status: number, fields: readonly (readonly [name: string, value: string])[], body: Buffer) {
+    this.status = status;
+    this.fields = fields;
+    this.body = body;
+  }
 
   /** Every value of a field. */
   all(name: string): string[] {
@@ -34,6 +38,7 @@ export class RawAnswer {
 
 /** A client that sends exactly the bytes it is given. */
 export class RawClient {
+  readonly socket: Socket;
   /** What has arrived and was not yet taken as an answer. */
   pending: Buffer = Buffer.alloc(0);
   isClosed = false;
@@ -42,7 +47,8 @@ export class RawClient {
   readonly closed: Promise<void>;
   #wake: () => void = () => undefined;
 
-  private constructor(readonly socket: Socket) {
+  private constructor(socket: Socket) {
+    this.socket = socket;
     socket.on('data', (piece: Buffer) => {
       this.pending = Buffer.concat([this.pending, piece]);
       this.#wake();

@@ -131,6 +131,7 @@ export const connectionTo = (redis: TestRedis, clock: TestClock): RedisConnectio
 
 /** Stands in front of a server. What comes through can be held up, or left lying. */
 export class Relay {
+  readonly #targetPort: number;
   /** Before each piece goes on, in either direction. */
   delayMs = 0;
   /** Takes connections, and passes nothing on. */
@@ -143,7 +144,8 @@ export class Relay {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
-  private constructor(private readonly targetPort: number) {
+  private constructor(targetPort: number) {
+    this.#targetPort = targetPort;
     this.#server = createServer((client) => {
       this.#connect(client);
     });
@@ -182,7 +184,7 @@ export class Relay {
 
   #connect(client: Socket): void {
     this.connections++;
-    const target = connect(this.targetPort, '127.0.0.1');
+    const target = connect(this.#targetPort, '127.0.0.1');
     this.#sockets.add(client);
     let leadsNowhere = false;
     for (const [from, to] of [

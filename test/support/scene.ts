@@ -10,15 +10,17 @@ import { ask, chunk, type Fields, head, type RawAnswer, RawClient } from './raw.
 
 /** What a test of /v1 plays on: a client, a daemon, a provider, and a project with a token. */
 export class Scene {
+  readonly provider: Provider;
+  readonly daemon: TestDaemon;
   project!: WireProject;
   /** A fresh one for each test. */
   token!: WireTokenCreated;
   readonly #clients: RawClient[] = [];
 
-  private constructor(
-    readonly provider: Provider,
-    readonly daemon: TestDaemon,
-  ) {}
+  private constructor(provider: Provider, daemon: TestDaemon) {
+    this.provider = provider;
+    this.daemon = daemon;
+  }
 
   /** @param upstream in place of the scene's own provider. */
   static async open(env: Environment = {}, upstream?: string): Promise<Scene> {

@@ -18,14 +18,18 @@ export interface SeveralOptions {
 }
 
 export class Several {
+  readonly provider: Provider;
+  readonly server: DatabaseServer;
+  readonly #env: Environment;
+  readonly #options: SeveralOptions;
   readonly daemons: TestDaemon[] = [];
 
-  private constructor(
-    readonly provider: Provider,
-    readonly server: DatabaseServer,
-    private readonly env: Environment,
-    private readonly options: SeveralOptions,
-  ) {}
+  private constructor(provider: Provider, server: DatabaseServer, env: Environment, options: SeveralOptions) {
+    this.provider = provider;
+    this.server = server;
+    this.#env = env;
+    this.#options = options;
+  }
 
   static async start(server: DatabaseServer, options: SeveralOptions = {}): Promise<Several> {
     const env = {
@@ -41,7 +45,7 @@ export class Several {
   }
 
   get databaseUrl(): string {
-    return this.env.DATABASE_URL ?? '';
+    return this.#env.DATABASE_URL ?? '';
   }
 
   /** One more. */
@@ -52,11 +56,11 @@ export class Several {
   }
 
   #begin(index: number, env: Environment = {}): Promise<TestDaemon> {
-    const clock = this.options.clockOf?.(index);
-    const waits = this.options.waitsOf?.(index);
+    const clock = this.#options.clockOf?.(index);
+    const waits = this.#options.waitsOf?.(index);
     return startDaemon({
       upstream: this.provider.url,
-      env: { ...this.env, ...this.options.envOf?.(index), ...env },
+      env: { ...this.#env, ...this.#options.envOf?.(index), ...env },
       ...(clock && { clock }),
       ...(waits && { waits }),
     });

@@ -34,11 +34,13 @@ export interface Told {
 }
 
 export class NotifySocket {
+  readonly path: string;
   /** In the order in which it was told. */
   readonly told: Told[] = [];
   readonly #listener: ChildProcess;
 
-  private constructor(readonly path: string) {
+  private constructor(path: string) {
+    this.path = path;
     const listener = spawn('python3', ['-c', LISTENS, path], { stdio: ['ignore', 'pipe', 'inherit'] });
     this.#listener = listener;
     createInterface(listener.stdout).on('line', (line) => {

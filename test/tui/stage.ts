@@ -13,16 +13,19 @@ export interface Watching extends TerminalOptions {
 }
 
 export class Stage {
+  readonly port: number;
+  /** The file of its SQLite database. */
+  readonly database: string;
+  readonly #env: Record<string, string>;
   readonly #terminals: Terminal[] = [];
   readonly #folder = temporaryFolder();
   #life: DaemonProcess | null = null;
 
-  private constructor(
-    readonly port: number,
-    /** The file of its SQLite database. */
-    readonly database: string,
-    private readonly env: Record<string, string>,
-  ) {}
+  private constructor(port: number, database: string, env: Record<string, string>) {
+    this.port = port;
+    this.database = database;
+    this.#env = env;
+  }
 
   /** A daemon with a project `web`, and the contexts `here`, `guarded` (protected), `shown` (read-only) and `wrong` (wrong token). */
   static async open(env: Record<string, string> = {}): Promise<Stage> {
@@ -49,7 +52,7 @@ export class Stage {
   }
 
   async begin(): Promise<void> {
-    this.#life = launchDaemon(this.env);
+    this.#life = launchDaemon(this.#env);
     await this.#life.listening;
   }
 

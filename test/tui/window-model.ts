@@ -37,6 +37,7 @@ interface UnderWay {
 const FOLLOWED_THROUGH = PAGE_ROWS;
 
 export class WindowModel {
+  readonly #random: Random;
   readonly list: PagedList;
   window: Window<Row>;
   rows: number;
@@ -47,10 +48,8 @@ export class WindowModel {
   #followed: string | null = null;
   #inserted = 0;
 
-  constructor(
-    private readonly random: Random,
-    options: { size: number; rows: number; isCounted: boolean; isReversible: boolean },
-  ) {
+  constructor(random: Random, options: { size: number; rows: number; isCounted: boolean; isReversible: boolean }) {
+    this.#random = random;
     this.list = new PagedList(options.size, options.isCounted);
     this.rows = options.rows;
     this.window = emptyWindow<Row>('/things', options.isReversible);
@@ -123,7 +122,7 @@ export class WindowModel {
       // A walk from one end to the other, and each page once more.
       expect(i, 'it never comes to rest').to.be.below(2 * Math.ceil(this.list.rows.length / PAGE_ROWS) + 40);
       this.window = asked(this.window, wanted);
-      if (this.random() < 0.5) wanted.reverse();
+      if (this.#random() < 0.5) wanted.reverse();
       for (const one of wanted) {
         this.window = received(this.window, one, this.list.page(one, PAGE_ROWS), this.rows);
         this.check();
@@ -175,7 +174,8 @@ export class WindowModel {
   }
 
   #press(): void {
-    const { window, rows, random } = this;
+    const { window, rows } = this;
+    const random = this.#random;
     const signed = (by: number) => (random() < 0.5 ? by : -by);
     const pressed = [
       () => move(window, signed(1), rows),
@@ -199,7 +199,7 @@ export class WindowModel {
     const any = () => this.#below(Math.max(1, list.rows.length));
     const anyKey = () => this.#below(Math.max(1, list.rows.length));
     const near = () => list.rows.findIndex(({ id }) => id === this.window.cursorId) + this.#below(9) - 4;
-    const which = this.random() < 0.5 ? any : near;
+    const which = this.#random() < 0.5 ? any : near;
     for (let n = 1 + this.#below(4); n > 0; n--) {
       const choice = this.#below(5);
       if (choice === 0) {
@@ -235,23 +235,23 @@ export class WindowModel {
   }
 
   #deliver(): void {
-    const from = this.random() < 0.1 ? this.#late : this.#underWay;
+    const from = this.#random() < 0.1 ? this.#late : this.#underWay;
     const [one] = from.splice(this.#below(from.length), 1);
     if (!one) return;
     const answer = one.answer ?? this.list.page(one.wanted, PAGE_ROWS);
     this.window = received(this.window, one.wanted, answer, this.rows);
-    if (this.random() < 0.1) this.#late.push({ ...one, answer });
+    if (this.#random() < 0.1) this.#late.push({ ...one, answer });
   }
 
   #lose(): void {
     const [one] = this.#underWay.splice(this.#below(this.#underWay.length), 1);
     if (!one) return;
     this.window = failed(this.window, one.wanted);
-    if (this.random() < 0.5) this.#late.push(one);
+    if (this.#random() < 0.5) this.#late.push(one);
   }
 
   #below(bound: number): number {
-    return Math.floor(this.random() * bound);
+    return Math.floor(this.#random() * bound);
   }
 }
 

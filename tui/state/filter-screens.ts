@@ -55,14 +55,13 @@ interface Choice {
 
 /** Reads the terms of a line, and gathers what is wrong with them. */
 class Reader {
+  readonly #terms: readonly Term[];
   readonly problems: FilterProblem[] = [];
   isOpen = false;
   readonly #names: readonly string[];
 
-  constructor(
-    private readonly terms: readonly Term[],
-    screen: FilteredScreen,
-  ) {
+  constructor(terms: readonly Term[], screen: FilteredScreen) {
+    this.#terms = terms;
     this.#names = keysOf(screen, { projects: [] }).map(({ name }) => name);
     for (const term of terms) this.#look(term);
   }
@@ -80,11 +79,11 @@ class Reader {
   }
 
   of(key: string): Term[] {
-    return this.terms.filter((term) => term.key === key && !term.isOpen);
+    return this.#terms.filter((term) => term.key === key && !term.isOpen);
   }
 
   words(): { text: string; isNegated: boolean; term: Term }[] {
-    return this.terms.flatMap((term) => {
+    return this.#terms.flatMap((term) => {
       const [part] = term.parts;
       return term.key === null && !term.isOpen && part?.text
         ? [{ text: part.text, isNegated: term.isNegated, term }]

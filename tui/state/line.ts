@@ -8,12 +8,11 @@ export interface Line {
 
 /** A line that nobody may read but who types it: no dump of what holds it shows it. */
 class SecretLine implements Line {
+  readonly caret: number;
   readonly #text: string;
 
-  constructor(
-    text: string,
-    readonly caret: number,
-  ) {
+  constructor(text: string, caret: number) {
+    this.caret = caret;
     this.#text = text;
   }
 

@@ -27,6 +27,7 @@ export interface FrameOptions {
  * that are overtaken are never written.
  */
 export class FrameStdout extends EventEmitter {
+  readonly #options: FrameOptions;
   readonly isTTY = true;
   #next: string | undefined;
   #last: string | undefined;
@@ -38,19 +39,20 @@ export class FrameStdout extends EventEmitter {
   #isPainting = false;
   #isPaused = true;
 
-  constructor(private readonly options: FrameOptions) {
+  constructor(options: FrameOptions) {
     super();
+    this.#options = options;
     options.output.onDrain = () => {
       this.#schedule();
     };
   }
 
   get columns(): number {
-    return this.options.size().columns;
+    return this.#options.size().columns;
   }
 
   get rows(): number {
-    return this.options.size().rows;
+    return this.#options.size().rows;
   }
 
   /** The last frame as it came, colours and all. */
@@ -93,16 +95,16 @@ export class FrameStdout extends EventEmitter {
   }
 
   #schedule(): void {
-    if (this.#isPaused || this.#isPainting || this.#cancel || this.options.output.isClogged) return;
+    if (this.#isPaused || this.#isPainting || this.#cancel || this.#options.output.isClogged) return;
     if (!this.#produce && this.#next === undefined) return;
-    const waitMs = this.#paintedAtMs + FRAME_MS - this.options.clock.monotonic();
+    const waitMs = this.#paintedAtMs + FRAME_MS - this.#options.clock.monotonic();
     let isCancelled = false;
     const due = () => {
       if (isCancelled) return;
       this.#cancel = undefined;
       this.#paint();
     };
-    const cancelTimer = waitMs > 0 ? this.options.clock.after(waitMs, due) : undefined;
+    const cancelTimer = waitMs > 0 ? this.#options.clock.after(waitMs, due) : undefined;
     this.#cancel = () => {
       isCancelled = true;
       cancelTimer?.();
@@ -112,7 +114,7 @@ export class FrameStdout extends EventEmitter {
   }
 
   #paint(): void {
-    this.#paintedAtMs = this.options.clock.monotonic();
+    this.#paintedAtMs = this.#options.clock.monotonic();
     this.#isPainting = true;
     try {
       const produce = this.#produce;
@@ -125,19 +127,19 @@ export class FrameStdout extends EventEmitter {
       this.#last = this.#next;
       this.#next = undefined;
       const changes = this.#changes(this.#last.split('\n'));
-      if (changes !== '') this.options.output.write(`${BEGIN}${changes}${END}`);
+      if (changes !== '') this.#options.output.write(`${BEGIN}${changes}${END}`);
     }
     this.#schedule(); // Laying out may have asked for more.
   }
 
   #changes(frame: string[]): string {
-    const { columns, rows } = this.options.size();
+    const { columns, rows } = this.#options.size();
     const lines = Array.from({ length: rows }, (_, row) => frame[row] ?? '');
     const shown = this.#shown;
     this.#shown = lines;
     const change = (line: string, row: number) => {
       if (line === (shown ? shown[row] : '')) return '';
-      const fitted = fitLine(line, columns, this.options.isUtf8);
+      const fitted = fitLine(line, columns, this.#options.isUtf8);
       // Erased before, not after: behind a full line the cursor stays on its last character, which would go too.
       return `\x1b[${row + 1};1H\x1b[2K${fitted}`;
     };

@@ -61,6 +61,8 @@ const utf8Length = (lead: number) => (lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4);
  * of a sequence taken for letters would be commands that nobody gave.
  */
 export class KeyDecoder {
+  readonly #clock: Clock;
+  readonly #tell: (input: Input) => void;
   #state: State = 'ground';
   /** Of the sequence at hand, behind its introducer. */
   #text = '';
@@ -71,10 +73,10 @@ export class KeyDecoder {
   #matched = 0; // How much of PASTE_END has come.
   #cancelTimer: (() => void) | undefined;
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly tell: (input: Input) => void,
-  ) {}
+  constructor(clock: Clock, tell: (input: Input) => void) {
+    this.#clock = clock;
+    this.#tell = tell;
+  }
 
   push(bytes: Uint8Array): void {
     this.#cancelTimer?.();
@@ -93,8 +95,8 @@ export class KeyDecoder {
 
   #wait(ms: number): void {
     // A timer runs before what came meanwhile is read; the second one lets that pass.
-    this.#cancelTimer = this.clock.after(ms, () => {
-      this.#cancelTimer = this.clock.after(1, () => {
+    this.#cancelTimer = this.#clock.after(ms, () => {
+      this.#cancelTimer = this.#clock.after(1, () => {
         this.#giveUp();
       });
     });
@@ -114,7 +116,7 @@ export class KeyDecoder {
   }
 
   #key(key: string | undefined): void {
-    if (key !== undefined) this.tell({ kind: 'key', key });
+    if (key !== undefined) this.#tell({ kind: 'key', key });
   }
 
   #enter(state: State): void {
@@ -256,6 +258,6 @@ export class KeyDecoder {
     // As a stream, so that a character cut off at the end is left out.
     const text = new TextDecoder().decode(Buffer.from(this.#bytes), { stream: true });
     this.#enter('ground');
-    this.tell({ kind: 'paste', text: text.replace(/\r\n?/g, '\n') });
+    this.#tell({ kind: 'paste', text: text.replace(/\r\n?/g, '\n') });
   }
 }

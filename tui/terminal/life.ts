@@ -32,16 +32,18 @@ export interface LifeOptions {
  * that a process can notice.
  */
 export class Life {
+  readonly #options: LifeOptions;
   readonly ended: Promise<number>;
   #state: 'outside' | 'inside' | 'stopped' | 'lent' | 'ended' = 'outside';
   #resolve: (code: number) => void = () => undefined;
   #detach: (() => void)[] = [];
   readonly #strays: Strays;
   readonly #stopAlone = () => {
-    this.#stop(this.options.io.process.pid); // Whoever sent it knows whom else to send it to.
+    this.#stop(this.#options.io.process.pid); // Whoever sent it knows whom else to send it to.
   };
 
-  constructor(private readonly options: LifeOptions) {
+  constructor(options: LifeOptions) {
+    this.#options = options;
     const { io, output } = options;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
     void this.ended.then(() => {
@@ -71,7 +73,7 @@ export class Life {
     this.#leave();
     this.#state = 'ended';
     const strays = this.#strays.take();
-    if (strays) this.options.io.stderr.write(this.options.mask(strays));
+    if (strays) this.#options.io.stderr.write(this.#options.mask(strays));
     this.#resolve(code);
   }
 
@@ -79,7 +81,7 @@ export class Life {
   crash(error: unknown): void {
     this.end(CRASHED);
     const text = error instanceof Error ? (error.stack ?? error.message) : inspect(error);
-    this.options.io.stderr.write(`Internal error: ${this.options.mask(text)}\n`);
+    this.#options.io.stderr.write(`Internal error: ${this.#options.mask(text)}\n`);
   }
 
   /** What ^Z does elsewhere: to the shell, and with `fg` back again. */
@@ -106,7 +108,7 @@ export class Life {
   }
 
   #listen(): void {
-    const { process, stdin, stdout } = this.options.io;
+    const { process, stdin, stdout } = this.#options.io;
     for (const signal of ENDING_SIGNALS) {
       this.#on(process, signal, () => {
         this.end(codeOf(signal));
@@ -131,7 +133,7 @@ export class Life {
     for (const crash of ['uncaughtException', 'unhandledRejection']) {
       process.on(crash, (error: unknown) => {
         this.crash(error);
-        this.options.io.exit(CRASHED); // Nobody knows what still holds.
+        this.#options.io.exit(CRASHED); // Nobody knows what still holds.
       });
     }
   }
@@ -142,7 +144,7 @@ export class Life {
   }
 
   #enter(): void {
-    const { io, output, onEntered } = this.options;
+    const { io, output, onEntered } = this.#options;
     // First of all: in the background this stops us once more, before anything is written over the shell.
     // Off and on, since the shell may have changed it without our knowing.
     io.stdin.setRawMode?.(false);
@@ -157,7 +159,7 @@ export class Life {
   }
 
   #leave(): void {
-    const { io, output, onLeft } = this.options;
+    const { io, output, onLeft } = this.#options;
     if (this.#state !== 'inside') return;
     this.#state = 'outside';
     onLeft();
@@ -169,7 +171,7 @@ export class Life {
   }
 
   #stop(pid: number): void {
-    const { process, clock } = this.options.io;
+    const { process, clock } = this.#options.io;
     if (this.#state !== 'inside') return;
     this.#leave();
     this.#state = 'stopped';
@@ -188,6 +190,6 @@ export class Life {
   #continued(): void {
     if (this.#state === 'stopped' || this.#state === 'inside') this.#enter();
     // Not in the foreground, nobody tells us that the terminal's size changed; Node looks when somebody does.
-    this.options.io.process.kill(this.options.io.process.pid, 'SIGWINCH');
+    this.#options.io.process.kill(this.#options.io.process.pid, 'SIGWINCH');
   }
 }

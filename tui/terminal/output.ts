@@ -17,6 +17,7 @@ const isFull = (error: unknown) => (error as NodeJS.ErrnoException).code === 'EA
  * program nor its signals. Whoever writes frames looks at `isClogged` first and skips those in between.
  */
 export class Output {
+  readonly #io: Pick<TerminalIo, 'write' | 'clock'>;
   #rest: Uint8Array = NOTHING;
   #isGone = false;
   /** Called when all that was kept is written. */
@@ -24,7 +25,9 @@ export class Output {
   /** Called once, when there is no terminal any more. From then on nothing is written, and nothing fails. */
   onGone: () => void = () => undefined;
 
-  constructor(private readonly io: Pick<TerminalIo, 'write' | 'clock'>) {}
+  constructor(io: Pick<TerminalIo, 'write' | 'clock'>) {
+    this.#io = io;
+  }
 
   get isClogged(): boolean {
     return this.#rest.length > 0;
@@ -48,7 +51,7 @@ export class Output {
   }
 
   #retryLater(): void {
-    this.io.clock.after(RETRY_EVERY_MS, () => {
+    this.#io.clock.after(RETRY_EVERY_MS, () => {
       if (this.#wroteAll()) this.onDrain();
       else this.#retryLater();
     });
@@ -57,7 +60,7 @@ export class Output {
   #wroteAll(): boolean {
     try {
       while (this.#rest.length > 0) {
-        const written = this.io.write(this.#rest);
+        const written = this.#io.write(this.#rest);
         if (written === 0) return false;
         this.#rest = this.#rest.subarray(written);
       }

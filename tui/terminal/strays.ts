@@ -8,14 +8,17 @@ const MOST_KEPT = 64 * 1024;
  * `console.log`. On the screen it would stand in the middle of a frame; it is kept for afterwards.
  */
 export class Strays {
+  readonly #streams: readonly Writable[];
   #kept = '';
   #originals: (() => void)[] = [];
 
-  constructor(private readonly streams: readonly Writable[]) {}
+  constructor(streams: readonly Writable[]) {
+    this.#streams = streams;
+  }
 
   catch(): void {
     if (this.#originals.length > 0) return;
-    for (const stream of this.streams) {
+    for (const stream of this.#streams) {
       const write = stream.write; // eslint-disable-line @typescript-eslint/unbound-method
       const caught = (chunk: unknown, ...rest: unknown[]) => {
         this.#keep(typeof chunk === 'string' ? chunk : Buffer.from(chunk as Uint8Array).toString());

@@ -104,16 +104,19 @@ export class Flights {
 }
 
 export class Flight {
+  readonly #flights: Flights;
+  readonly place: CachePlace;
+  /** Whose answer the others wait for; null when there is none any more. */
+  leader: Follower | null;
   readonly #followers = new InFlight<Follower>();
   isOpen = true;
   #restarts = 0;
 
-  constructor(
-    private readonly flights: Flights,
-    readonly place: CachePlace,
-    /** Whose answer the others wait for; null when there is none any more. */
-    public leader: Follower | null,
-  ) {}
+  constructor(flights: Flights, place: CachePlace, leader: Follower | null) {
+    this.#flights = flights;
+    this.place = place;
+    this.leader = leader;
+  }
 
   get hasFollowers(): boolean {
     return this.#followers.size > 0;
@@ -128,7 +131,7 @@ export class Flight {
   }
 
   close(): void {
-    if (this.isOpen) this.flights.close(this);
+    if (this.isOpen) this.#flights.close(this);
     this.isOpen = false;
   }
 
@@ -145,7 +148,7 @@ export class Flight {
 
   /** All go alone. @param skips whether others like them shall do so too for a while. */
   scatter(skips: boolean): void {
-    if (skips) this.flights.skip(this.place);
+    if (skips) this.#flights.skip(this.place);
     for (const follower of this.land()) follower.letGo();
   }
 

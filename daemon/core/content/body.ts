@@ -20,6 +20,7 @@ export interface CaptureContext {
 }
 
 export class BodyCapture {
+  readonly #mostBytes: number;
   /** So much of a body is to be held. */
   readonly heldBytes: number;
   #type = '';
@@ -27,7 +28,8 @@ export class BodyCapture {
   #body: Ends;
   #message: StreamedMessage | null = null;
 
-  constructor(private readonly mostBytes: number) {
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
     this.heldBytes = mostBytes + MARGIN_BYTES;
     this.#body = new Ends(this.heldBytes, false);
   }
@@ -75,9 +77,9 @@ export class BodyCapture {
     const text = withoutSecret(upstreamKey, head.toString('utf8'));
     const isHeld = head.length >= bytes;
     const size = Buffer.byteLength(text);
-    if (isHeld && size <= this.mostBytes) return text;
+    if (isHeld && size <= this.#mostBytes) return text;
     // What is left of a secret that the end of what is held goes through, should masking have moved it here.
-    const most = isHeld ? this.mostBytes : Math.min(this.mostBytes, Math.max(0, size - MARGIN_BYTES));
+    const most = isHeld ? this.#mostBytes : Math.min(this.#mostBytes, Math.max(0, size - MARGIN_BYTES));
     const cut = beginningOf(text, most);
     return `${cut}…[cut: ${Buffer.byteLength(cut)} of ${Math.max(bytes, size)} bytes]`;
   }

@@ -8,6 +8,8 @@ const FIRST_BYTES = 1024;
  * least the last 32 KiB. Holds twice that and the beginning at most.
  */
 export class Ends {
+  readonly #mostHeadBytes: number;
+  readonly #isShortLived: boolean;
   /** A copy, unless all there is came in one piece. */
   #head: Buffer = EMPTY;
   #headBytes = 0;
@@ -17,10 +19,10 @@ export class Ends {
   #bytes = 0;
 
   /** @param isShortLived whether a piece may be kept as it is, with all of the buffer that it is a part of. */
-  constructor(
-    private readonly mostHeadBytes: number,
-    private readonly isShortLived: boolean,
-  ) {}
+  constructor(mostHeadBytes: number, isShortLived: boolean) {
+    this.#mostHeadBytes = mostHeadBytes;
+    this.#isShortLived = isShortLived;
+  }
 
   /** How much there was in all. */
   get bytes(): number {
@@ -41,13 +43,13 @@ export class Ends {
   }
 
   add(piece: Buffer): void {
-    if (this.#bytes === 0 && this.isShortLived && piece.length <= this.mostHeadBytes) {
+    if (this.#bytes === 0 && this.#isShortLived && piece.length <= this.#mostHeadBytes) {
       this.#head = piece;
       this.#headBytes = this.#bytes = piece.length;
       return;
     }
     this.#bytes += piece.length;
-    const room = this.mostHeadBytes - this.#headBytes;
+    const room = this.#mostHeadBytes - this.#headBytes;
     if (room > 0) this.#addToHead(piece.length <= room ? piece : piece.subarray(0, room));
     if (piece.length > room) this.#addToTail(room > 0 ? piece.subarray(room) : piece);
   }
@@ -65,7 +67,7 @@ export class Ends {
   #addToHead(piece: Buffer): void {
     const needed = this.#headBytes + piece.length;
     if (!this.#isOwn || needed > this.#head.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.min(this.mostHeadBytes, Math.max(FIRST_BYTES, 2 * needed)));
+      const grown = Buffer.allocUnsafeSlow(Math.min(this.#mostHeadBytes, Math.max(FIRST_BYTES, 2 * needed)));
       this.#head.copy(grown, 0, 0, this.#headBytes);
       this.#head = grown;
       this.#isOwn = true;

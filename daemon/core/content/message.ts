@@ -68,6 +68,7 @@ interface ToolCall {
 }
 
 export class StreamedMessage {
+  readonly #mostBytes: number;
   /** What all chunks say alike. */
   #head: Json | null = null;
   #usage: unknown = null;
@@ -80,7 +81,9 @@ export class StreamedMessage {
   #unreadable = 0;
 
   /** @param mostBytes of text that are merged; what follows is left out. */
-  constructor(private readonly mostBytes: number) {}
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
 
   event(data: Buffer): void {
     if (this.#unreadable === MOST_UNREADABLE) return;
@@ -160,7 +163,7 @@ export class StreamedMessage {
 
   #held(text: unknown): string {
     if (typeof text !== 'string') return '';
-    const taken = text.slice(0, Math.max(0, this.mostBytes - this.#heldBytes));
+    const taken = text.slice(0, Math.max(0, this.#mostBytes - this.#heldBytes));
     this.#heldBytes += taken.length;
     return taken;
   }

@@ -43,6 +43,7 @@ const IS_EVENT_STREAM = /^text\/event-stream\b/i;
 
 /** Reads requests and answers for one daemon. */
 export class ContentReaders {
+  readonly options: ContentOptions;
   /** Of compressed answers that are not decoded yet. */
   copiedBytes = 0;
   /** Models of answers in the cache. */
@@ -50,7 +51,9 @@ export class ContentReaders {
 
   readonly #late = new Set<Promise<void>>();
 
-  constructor(readonly options: ContentOptions) {}
+  constructor(options: ContentOptions) {
+    this.options = options;
+  }
 
   /** What is told of a request after its end. */
   await(telling: Promise<void>): void {
@@ -80,6 +83,7 @@ export class ContentReaders {
 type Kind = 'json' | 'events' | 'other';
 
 export class ContentReader {
+  readonly #readers: ContentReaders;
   #asked: Buffer | Ends | null = null;
   #kind: Kind = 'other';
   #coding: string | null = null;
@@ -90,10 +94,8 @@ export class ContentReader {
   #model: string | null = null;
   readonly #capture: BodyCapture | null;
 
-  constructor(
-    private readonly readers: ContentReaders,
-    mostBodyBytes: number | null,
-  ) {
+  constructor(readers: ContentReaders, mostBodyBytes: number | null) {
+    this.#readers = readers;
     this.#capture = mostBodyBytes === null ? null : new BodyCapture(mostBodyBytes);
   }
 
@@ -128,7 +130,7 @@ export class ContentReader {
   /** The whole answer is out of the cache. */
   replayed(answer: Pick<KeptAnswer, 'body' | 'headers'>): void {
     this.#isRepeated = true;
-    this.#model = this.readers.modelOfKept(answer);
+    this.#model = this.#readers.modelOfKept(answer);
     if (!this.#capture) return;
     const fields = fieldsOf(answer.headers);
     this.answered(fields.get('content-type') ?? null, fields.get('content-encoding') ?? null);
@@ -157,28 +159,28 @@ export class ContentReader {
     this.#compressed ??= new Ends(LARGEST_COMPRESSED, false);
     if (!this.#compressed.isWhole) return;
     if (
-      this.readers.copiedBytes + bytes.length > MOST_COPIED ||
+      this.#readers.copiedBytes + bytes.length > MOST_COPIED ||
       this.#compressed.bytes + bytes.length > LARGEST_COMPRESSED
     ) {
-      this.readers.copiedBytes -= this.#compressed.bytes;
+      this.#readers.copiedBytes -= this.#compressed.bytes;
       this.#compressed = TOO_LARGE;
       return;
     }
-    this.readers.copiedBytes += bytes.length;
+    this.#readers.copiedBytes += bytes.length;
     this.#compressed.add(bytes);
   }
 
   toldLater(telling: Promise<void>): void {
-    this.readers.await(telling);
+    this.#readers.await(telling);
   }
 
   /** Once, when the request is over: what it said so far, if it did not end well. */
   facts(context: CaptureContext): ContentFacts | Promise<ContentFacts> {
     const compressed = this.#compressed;
     if (!compressed || this.#coding === null || !compressed.isWhole) return this.#factsOf(context);
-    const decoded = this.readers.options.decode(this.#coding, compressed.head);
+    const decoded = this.#readers.options.decode(this.#coding, compressed.head);
     const read = (bytes: Buffer | null): ContentFacts | Promise<ContentFacts> => {
-      this.readers.copiedBytes -= compressed.bytes;
+      this.#readers.copiedBytes -= compressed.bytes;
       if (!bytes) return this.#factsOf(context);
       this.#coding = null;
       this.#capture?.decoded();

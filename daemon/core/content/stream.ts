@@ -25,6 +25,7 @@ const USAGE = Buffer.from('"usage"');
 const MODEL = Buffer.from('"model"');
 
 export class EventStreamReader {
+  readonly #onEvent: ((data: Buffer) => void) | null;
   model: string | null = null;
   /** As it was said last. */
   usage: ModelUsage | null = null;
@@ -37,10 +38,12 @@ export class EventStreamReader {
   #tellUsage: Span[] = [];
 
   /** @param onEvent told of the data of every event that is not too long. */
-  constructor(private readonly onEvent: ((data: Buffer) => void) | null) {}
+  constructor(onEvent: ((data: Buffer) => void) | null) {
+    this.#onEvent = onEvent;
+  }
 
   piece(bytes: Buffer): void {
-    const isOfNoInterest = this.onEvent === null && (this.model !== null || this.#namesLeft === 0);
+    const isOfNoInterest = this.#onEvent === null && (this.model !== null || this.#namesLeft === 0);
     if (isOfNoInterest && this.#event.bytes === 0 && this.#isAtLineStart && endsEvent(bytes) && !tellsUsage(bytes)) {
       this.#isBehindCr = false;
       return;
@@ -94,14 +97,14 @@ export class EventStreamReader {
     const mayName = this.model === null && this.#namesLeft > 0;
     const namesModel = mayName && event.head.includes(MODEL);
     const hasUsage = tellsUsage(event.isWhole ? event.head : event.tail);
-    if (!namesModel && !hasUsage && !mayName && this.onEvent === null) return;
+    if (!namesModel && !hasUsage && !mayName && this.#onEvent === null) return;
     if (hasUsage) this.#willTell(event);
-    if (!namesModel && !mayName && this.onEvent === null) return;
+    if (!namesModel && !mayName && this.#onEvent === null) return;
     const data = dataIn(event);
     if (mayName) this.#namesLeft -= 1;
     if (data.head.length === 0) return;
     if (namesModel) this.model = modelNamed(memberIn(data, 'model', 'response'));
-    if (event.isWhole) this.onEvent?.(data.head);
+    if (event.isWhole) this.#onEvent?.(data.head);
   }
 
   #willTell(event: Span): void {

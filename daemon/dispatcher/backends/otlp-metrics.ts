@@ -33,6 +33,7 @@ export interface MetricsOptions {
 }
 
 export class CallMetrics {
+  readonly #options: MetricsOptions;
   readonly #reader = new OnDemand();
   readonly #tokens: Histogram;
   readonly #duration: Histogram;
@@ -42,7 +43,8 @@ export class CallMetrics {
   #isFailing = false;
   readonly #closing = new AbortController();
 
-  constructor(private readonly options: MetricsOptions) {
+  constructor(options: MetricsOptions) {
+    this.#options = options;
     const resource = resourceFromAttributes({ [ATTRIBUTES.service]: 'llmp', [ATTRIBUTES.instance]: randomUUID() });
     // The SDK keeps at most 2,000 series of each, and counts what is beyond them as one.
     const meter = new MeterProvider({ resource, readers: [this.#reader] }).getMeter('llmp', options.version);
@@ -65,7 +67,7 @@ export class CallMetrics {
     await this.#sending;
     if (!this.#isUnsent) return;
     const late = new AbortController();
-    const cancel = this.options.clock.after(LAST_SENDING_MS, () => {
+    const cancel = this.#options.clock.after(LAST_SENDING_MS, () => {
       late.abort();
     });
     await this.#send(late.signal);
@@ -89,7 +91,7 @@ export class CallMetrics {
 
   #sendSoon(): void {
     if (!this.#isUnsent || this.#closing.signal.aborted) return;
-    this.#cancelNext ??= this.options.clock.after(SEND_EVERY_MS, () => {
+    this.#cancelNext ??= this.#options.clock.after(SEND_EVERY_MS, () => {
       this.#cancelNext = null;
       this.#sending = this.#sending
         .then(() => this.#send(this.#closing.signal))
@@ -105,13 +107,13 @@ export class CallMetrics {
     this.#isUnsent = false;
     const { resourceMetrics } = await this.#reader.collect();
     const body = Buffer.from(JsonMetricsSerializer.serializeRequest(resourceMetrics) ?? []);
-    const why = await this.options.post(body, signal).then(
+    const why = await this.#options.post(body, signal).then(
       (posted) => (posted.kind === 'accepted' ? null : posted.why),
       (error: unknown) => (error as Error).message, // Of Unauthorized: a status.
     );
     if (why !== null) this.#isUnsent = true;
     if (signal === this.#closing.signal && signal.aborted) return; // Once more, at the end.
-    if (why !== null && !this.#isFailing) this.options.log.warn('the collector does not take our metrics', { why });
+    if (why !== null && !this.#isFailing) this.#options.log.warn('the collector does not take our metrics', { why });
     this.#isFailing = why !== null;
   }
 }

@@ -28,10 +28,13 @@ const STALLED_MS = 30_000;
 const COME_BACK_AFTER_MS = 2_000;
 
 export class EventStreams {
+  readonly #clock: Clock;
   readonly #open = new Set<AbortController>();
   #hasEnded = false;
 
-  constructor(private readonly clock: Clock) {}
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** How many are open. */
   get size(): number {
@@ -87,7 +90,7 @@ export class EventStreams {
   /** Resolves when the client has taken what waits for it. Cuts one that does not. */
   #drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.clock.after(STALLED_MS, () => res.destroy());
+      const cancel = this.#clock.after(STALLED_MS, () => res.destroy());
       const done = () => {
         cancel();
         res.off('drain', done);
@@ -106,9 +109,9 @@ export class EventStreams {
     const beat = () => {
       // Not behind what was not taken yet: that would gather.
       if (!res.writableNeedDrain) res.write(':\n\n');
-      cancel = this.clock.after(HEARTBEAT_MS, beat);
+      cancel = this.#clock.after(HEARTBEAT_MS, beat);
     };
-    cancel = this.clock.after(HEARTBEAT_MS, beat);
+    cancel = this.#clock.after(HEARTBEAT_MS, beat);
     return () => {
       cancel();
     };

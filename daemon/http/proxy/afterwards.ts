@@ -18,11 +18,14 @@ export interface Over {
 }
 
 export class Afterwards {
+  readonly #clock: Pick<Clock, 'monotonic'>;
   #over: Over[] = [];
   /** The first that was not told yet. */
   #next = 0;
 
-  constructor(private readonly clock: Pick<Clock, 'monotonic'>) {}
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
 
   add(request: Over): void {
     this.#over.push(request);
@@ -35,7 +38,7 @@ export class Afterwards {
   }
 
   readonly #slice = (): void => {
-    this.#tell(this.clock.monotonic() + MOST_OF_A_TURN_MS);
+    this.#tell(this.#clock.monotonic() + MOST_OF_A_TURN_MS);
     if (this.#next < this.#over.length) setImmediate(this.#slice);
   };
 
@@ -45,7 +48,7 @@ export class Afterwards {
       if (!request) break;
       this.#next += 1;
       request.tell();
-    } while (this.clock.monotonic() < untilMs);
+    } while (this.#clock.monotonic() < untilMs);
     // Those that were told are let go, also while there are always more.
     if (2 * this.#next < this.#over.length) return;
     this.#over = this.#over.slice(this.#next);

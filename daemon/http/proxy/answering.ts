@@ -49,24 +49,32 @@ export function headersForClient({ record, pass, status, cors, nowMs }: Upstream
 
 /** What goes out to the client, whichever answer it is, and what the record says of it. */
 export class Answering {
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #record: RequestRecord;
+  readonly #settings: CorsSettings & WordingSettings;
   readonly #delivery: Delivery;
   /** Of an answer into which an event of ours may go. */
   #events: EventBoundary | null = null;
 
   constructor(
-    private readonly req: IncomingMessage,
-    private readonly res: ServerResponse,
-    private readonly record: RequestRecord,
-    private readonly settings: CorsSettings & WordingSettings,
+    req: IncomingMessage,
+    res: ServerResponse,
+    record: RequestRecord,
+    settings: CorsSettings & WordingSettings,
     onDrain: () => void,
   ) {
+    this.#req = req;
+    this.#res = res;
+    this.#record = record;
+    this.#settings = settings;
     this.#delivery = new Delivery(res, onDrain);
   }
 
   /** An upstream's answer begins. @throws when it cannot be passed on. */
   head(pass: Pass, status: number, rawHeaders: readonly Buffer[], nowMs: number): void {
-    const { record } = this;
-    const cors = corsFields(this.settings, this.req);
+    const record = this.#record;
+    const cors = corsFields(this.#settings, this.#req);
     const answer = { record, pass, status, cors, nowMs };
     const { list, contentType, contentEncoding } = headersForClient(answer, rawHeaders);
     this.#delivery.head(status, list);
@@ -75,26 +83,28 @@ export class Answering {
     record.content?.answered(contentType, contentEncoding);
     record.status = status;
     // Without a declared length, which an event more would exceed, and as Node sends what it may end early.
-    if (record.isStreamed && contentEncoding === null && this.res.chunkedEncoding) this.#events = new EventBoundary();
+    if (record.isStreamed && contentEncoding === null && this.#res.chunkedEncoding) this.#events = new EventBoundary();
   }
 
   /** @returns false when the client takes no more for now. */
   data(piece: Buffer): boolean {
-    this.record.bytesOut += piece.length;
-    this.record.content?.piece(piece);
+    this.#record.bytesOut += piece.length;
+    this.#record.content?.piece(piece);
     this.#events?.read(piece);
     return this.#delivery.data(piece);
   }
 
   end(): void {
-    this.record.answered();
-    if (!this.req.complete) closeGently(this.req);
+    this.#record.answered();
+    if (!this.#req.complete) closeGently(this.#req);
     this.#delivery.end();
   }
 
   /** A whole answer out of the cache. @param isHeld whether the client holds just that: a 304 will do. @param nowMs monotonic. */
   replay(pass: Pass, answer: KeptAnswer, ages: Ages, isHeld: boolean, nowMs: number): void {
-    const { req, res, record } = this;
+    const req = this.#req;
+    const res = this.#res;
+    const record = this.#record;
     const status = isHeld ? 304 : answer.status;
     record.isHit = true;
     record.content?.replayed(answer);
@@ -106,7 +116,7 @@ export class Answering {
       requestId: record.requestId,
       expiresAt: pass.expiresAt,
       remaining: pass.remaining,
-      cors: corsFields(this.settings, req),
+      cors: corsFields(this.#settings, req),
     });
     res.writeHead(status, headers);
     const { body } = answer;
@@ -122,25 +132,27 @@ export class Answering {
 
   /** Why its answer is cut, for a client that reads an event stream and has come to the end of an event. The cut must follow at once. */
   sayWhy(refusal: Refusal): void {
-    const { req, res, record } = this;
+    const req = this.#req;
+    const res = this.#res;
+    const record = this.#record;
     if (!this.#events?.isReached || req.method === 'HEAD' || res.writableEnded || res.closed) return;
-    const dialect = dialectFor(this.settings.errorShape, req.rawHeaders);
+    const dialect = dialectFor(this.#settings.errorShape, req.rawHeaders);
     this.#delivery.last(farewellEvent(refusal, dialect, record.requestId));
   }
 
   refuse(refusal: Refusal): void {
-    const headers = { ...REFUSAL_HEADERS, ...corsFields(this.settings, this.req) };
-    const wording = wordingFor(refusal, this.req, this.settings);
-    this.record.status = statusFor(refusal, wording);
-    sendProblem(this.res, refusal, this.record.requestId, headers, wording);
+    const headers = { ...REFUSAL_HEADERS, ...corsFields(this.#settings, this.#req) };
+    const wording = wordingFor(refusal, this.#req, this.#settings);
+    this.#record.status = statusFor(refusal, wording);
+    sendProblem(this.#res, refusal, this.#record.requestId, headers, wording);
   }
 
   /** To OPTIONS, which is never forwarded. */
   options(): void {
-    this.record.outcome = 'ok';
-    this.record.status = 204;
-    const cors = preflightFields(this.settings, this.req);
-    this.res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.record.requestId });
-    this.res.end();
+    this.#record.outcome = 'ok';
+    this.#record.status = 204;
+    const cors = preflightFields(this.#settings, this.#req);
+    this.#res.writeHead(204, { ...REFUSAL_HEADERS, ...cors, 'X-Request-ID': this.#record.requestId });
+    this.#res.end();
   }
 }

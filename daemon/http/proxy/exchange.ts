@@ -26,6 +26,12 @@ import type { Watches } from './watch.js';
  * is what goes out to the client; here is the order of the steps, and how it may end.
  */
 export class Exchange extends Member implements Applicant, OpenExchange {
+  readonly options: ExchangeOptions;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly expectsContinue: boolean;
+  readonly #inFlight: InFlight<Exchange>;
+  readonly watches: Watches;
   readonly settings: ExchangeSettings;
   readonly record: RequestRecord;
   readonly turn: Turn;
@@ -36,14 +42,20 @@ export class Exchange extends Member implements Applicant, OpenExchange {
   #toUpstream: ToUpstream | null = null;
 
   constructor(
-    readonly options: ExchangeOptions,
-    readonly req: IncomingMessage,
-    readonly res: ServerResponse,
-    readonly expectsContinue: boolean,
-    private readonly inFlight: InFlight<Exchange>,
-    readonly watches: Watches,
+    options: ExchangeOptions,
+    req: IncomingMessage,
+    res: ServerResponse,
+    expectsContinue: boolean,
+    inFlight: InFlight<Exchange>,
+    watches: Watches,
   ) {
     super();
+    this.options = options;
+    this.req = req;
+    this.res = res;
+    this.expectsContinue = expectsContinue;
+    this.#inFlight = inFlight;
+    this.watches = watches;
     this.settings = options.live.current;
     this.record = new RequestRecord(options, req);
     this.turn = new Turn(watches, this.settings, this);
@@ -174,7 +186,7 @@ export class Exchange extends Member implements Applicant, OpenExchange {
 
   /** The answer went out whole, or the connection is gone. */
   #close(): void {
-    this.inFlight.delete(this);
+    this.#inFlight.delete(this);
     this.#held?.release();
     this.turn.end();
     // Node says "finished" too when the rest of the answer was thrown away with a connection that the client reset.

@@ -18,6 +18,9 @@ export interface FillingOptions {
  * or what is half kept, goes on without it.
  */
 export class Filling implements Receiver {
+  readonly #visit: Visit;
+  readonly #pass: Pass;
+  readonly #options: FillingOptions;
   #client: Receiver | null;
   /** What is kept goes out in place of what the upstream says. */
   #isConfirmation = false;
@@ -26,12 +29,10 @@ export class Filling implements Receiver {
   #companion: Pass | null = null;
   #isOver = false;
 
-  constructor(
-    client: Receiver,
-    private readonly visit: Visit,
-    private readonly pass: Pass,
-    private readonly options: FillingOptions,
-  ) {
+  constructor(client: Receiver, visit: Visit, pass: Pass, options: FillingOptions) {
+    this.#visit = visit;
+    this.#pass = pass;
+    this.#options = options;
     this.#client = client;
     this.#watch = new Watch(options.watches);
   }
@@ -46,8 +47,8 @@ export class Filling implements Receiver {
   }
 
   head(status: number, rawHeaders: readonly Buffer[]): void {
-    const { head, headers } = keepableOf(status, rawHeaders, this.options.watches.clock.now());
-    const confirmed = this.visit.answered(head, headers);
+    const { head, headers } = keepableOf(status, rawHeaders, this.#options.watches.clock.now());
+    const confirmed = this.#visit.answered(head, headers);
     if (confirmed) {
       this.#isConfirmation = true;
       this.#client?.head(confirmed.status, asSent(confirmed));
@@ -60,22 +61,22 @@ export class Filling implements Receiver {
 
   data(piece: Buffer): boolean {
     if (this.#isConfirmation) return true;
-    this.visit.piece(piece);
+    this.#visit.piece(piece);
     const isTaken = this.#client?.data(piece) ?? true;
     this.#goOn();
     // Who waits for the whole answer is not held up by who takes it slowly.
-    return isTaken || this.visit.isAwaited;
+    return isTaken || this.#visit.isAwaited;
   }
 
   end(): void {
     // First kept: who has its answer may ask again at once.
-    this.visit.whole();
+    this.#visit.whole();
     this.#client?.end();
     this.#end();
   }
 
   fail(refusal: Refusal): void {
-    this.visit.failed();
+    this.#visit.failed();
     this.#client?.fail(refusal);
     this.#end();
   }
@@ -83,10 +84,10 @@ export class Filling implements Receiver {
   /** The client has left. @returns whether the answer is of use to others. */
   leave(): boolean {
     this.#client = null;
-    if (this.#isOver || !this.visit.isWanted) return false;
-    const { admission, requestTimeoutMs } = this.options;
+    if (this.#isOver || !this.#visit.isWanted) return false;
+    const { admission, requestTimeoutMs } = this.#options;
     // Revoking the token ends this too.
-    this.#companion = admission.accompany(this.pass);
+    this.#companion = admission.accompany(this.#pass);
     this.#companion.onEnded = () => {
       this.#abort();
     };
@@ -100,20 +101,20 @@ export class Filling implements Receiver {
   /** While the client is there it minds how long things take, and whether its token is good. */
   #goOn(): void {
     if (this.#client !== null || this.#isOver) return;
-    if (this.visit.isWanted) this.#watch.touch();
+    if (this.#visit.isWanted) this.#watch.touch();
     else this.#abort();
   }
 
   #abort(): void {
     this.#forwarding?.abort();
-    this.visit.quit();
+    this.#visit.quit();
     this.#end();
   }
 
   #end(): void {
     this.#isOver = true;
     this.#watch.end();
-    if (this.#companion) this.options.admission.finish(this.#companion);
+    if (this.#companion) this.#options.admission.finish(this.#companion);
     this.#companion = null;
   }
 }

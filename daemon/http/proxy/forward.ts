@@ -152,6 +152,10 @@ export class Forwarder {
  * trailers, which nobody here asks for and which loses their order and repetition.
  */
 export class Forwarding implements Dispatcher.DispatchHandler {
+  readonly #request: Dispatcher.DispatchOptions;
+  readonly #connection: Connection;
+  readonly #receiver: Receiver;
+  readonly #forwarder: Pick<Forwarder, 'giveBack'>;
   #abort: ((reason: Error) => void) | null = null;
   #resume: (() => void) | null = null;
   #isAborted = false;
@@ -161,14 +165,19 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   #isRepeated = false;
 
   constructor(
-    private readonly request: Dispatcher.DispatchOptions,
-    private readonly connection: Connection,
-    private readonly receiver: Receiver,
-    private readonly forwarder: Pick<Forwarder, 'giveBack'>,
-  ) {}
+    request: Dispatcher.DispatchOptions,
+    connection: Connection,
+    receiver: Receiver,
+    forwarder: Pick<Forwarder, 'giveBack'>,
+  ) {
+    this.#request = request;
+    this.#connection = connection;
+    this.#receiver = receiver;
+    this.#forwarder = forwarder;
+  }
 
   start(): void {
-    this.connection.dispatch(this.request, this);
+    this.#connection.dispatch(this.#request, this);
   }
 
   /** Ends the upstream request at once; the receiver hears no more of it. */
@@ -177,7 +186,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#isAborted = true;
     if (this.#isOver) return; // The connection carries another one.
     this.#abort?.(new Error('aborted'));
-    this.connection.abandon();
+    this.#connection.abandon();
   }
 
   resume(): void {
@@ -188,7 +197,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
 
   onConnect(abort: (reason?: Error) => void): void {
     this.#abort = abort;
-    this.connection.carries += 1;
+    this.#connection.carries += 1;
     // It was called off while it waited for its connection: nothing of it has been sent, and nothing will be.
     if (this.#isAborted) abort(new Error('aborted'));
   }
@@ -207,7 +216,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     }
     if (status < 200) return true; // The final answer follows.
     this.#resume = resume;
-    this.connection.heed(rawHeaders);
+    this.#connection.heed(rawHeaders);
     if (status === 401) {
       // To our key. The upstream's text can quote the key, so not a byte of it goes on.
       this.#giveUp(new Refusal('upstream_key_rejected', "upstream rejected the project's key"));
@@ -215,7 +224,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     }
     try {
       if (areTooLarge(rawHeaders)) throw new Error('more than 64 KiB of headers');
-      this.receiver.head(status, rawHeaders);
+      this.#receiver.head(status, rawHeaders);
       if (hasNoBody(status)) this.#end();
     } catch (error) {
       this.#giveUp(malformed(error));
@@ -224,15 +233,15 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onData(piece: Buffer): boolean {
-    return this.#isAborted || this.receiver.data(piece);
+    return this.#isAborted || this.#receiver.data(piece);
   }
 
   onComplete(): void {
     this.#over(true);
     if (this.#isAborted || this.#isEnded) return;
     // undici takes a reset for the end of an answer that ends with its connection.
-    const { failure } = this.connection;
-    if (failure) this.receiver.fail(refusalOf(failure));
+    const { failure } = this.#connection;
+    if (failure) this.#receiver.fail(refusalOf(failure));
     else this.#end();
   }
 
@@ -251,7 +260,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     const refusal = refusalOf(error);
     // It has begun to go out, and a connection that is lost does not tell how far it got.
     const isSent = refusal.kind === 'upstream_unreachable' && this.#abort !== null;
-    this.receiver.fail(isSent && !this.#isAnswered ? closedUnanswered(error) : refusal);
+    this.#receiver.fail(isSent && !this.#isAnswered ? closedUnanswered(error) : refusal);
   }
 
   /**
@@ -259,23 +268,23 @@ export class Forwarding implements Dispatcher.DispatchHandler {
    * a new connection, and only for what changes nothing if it was heard the first time too.
    */
   #mayRepeat(): boolean {
-    const { method, body } = this.request;
-    if (this.#isAborted || this.#isAnswered || this.#isRepeated || !this.connection.wasReused) return false;
+    const { method, body } = this.#request;
+    if (this.#isAborted || this.#isAnswered || this.#isRepeated || !this.#connection.wasReused) return false;
     return (method === 'GET' || method === 'HEAD') && (!body || Buffer.isBuffer(body));
   }
 
   #over(isAlive: boolean): void {
     this.#isOver = true;
-    this.forwarder.giveBack(this.connection, isAlive);
+    this.#forwarder.giveBack(this.#connection, isAlive);
   }
 
   #end(): void {
     this.#isEnded = true;
-    this.receiver.end();
+    this.#receiver.end();
   }
 
   #giveUp(refusal: Refusal): void {
-    this.receiver.fail(refusal);
+    this.#receiver.fail(refusal);
     this.abort();
   }
 }

@@ -10,16 +10,18 @@ import type { ToUpstream } from './to-upstream.js';
 
 /** The cache's part of an exchange: the answer comes from there, or from another request that is being answered, or the upstream is asked. */
 export class FromCache implements Visitor {
+  readonly #exchange: OpenExchange;
+  readonly #cache: ResponseCache;
+  readonly #pass: Pass;
+  readonly #upstream: ToUpstream;
   readonly #visit: Visit;
   #sent: KeptAnswer | null = null;
 
-  constructor(
-    private readonly exchange: OpenExchange,
-    private readonly cache: ResponseCache,
-    facts: VisitFacts,
-    private readonly pass: Pass,
-    private readonly upstream: ToUpstream,
-  ) {
+  constructor(exchange: OpenExchange, cache: ResponseCache, facts: VisitFacts, pass: Pass, upstream: ToUpstream) {
+    this.#exchange = exchange;
+    this.#cache = cache;
+    this.#pass = pass;
+    this.#upstream = upstream;
     this.#visit = new Visit(cache, facts, this);
   }
 
@@ -28,29 +30,29 @@ export class FromCache implements Visitor {
   }
 
   wait(): void {
-    this.exchange.turn.waitForAnother(() => {
+    this.#exchange.turn.waitForAnother(() => {
       this.#visit.stopWaiting();
     });
   }
 
   hurry(): void {
-    this.upstream.resume();
+    this.#upstream.resume();
   }
 
   ask(): void {
-    this.upstream.ask(this.#visit);
+    this.#upstream.ask(this.#visit);
   }
 
   refuse(refusal: Refusal): void {
-    this.exchange.refuse(refusal);
+    this.#exchange.refuse(refusal);
   }
 
   replay(fresh: Fresh): void {
-    const { exchange } = this;
-    if (exchange.isOver() || this.upstream.isAsked) return;
+    const exchange = this.#exchange;
+    if (exchange.isOver() || this.#upstream.isAsked) return;
     exchange.turn.waitForNobody();
     try {
-      const confirming = exchange.options.admission.confirm(this.pass);
+      const confirming = exchange.options.admission.confirm(this.#pass);
       if (confirming === undefined) {
         this.#send(fresh);
         return;
@@ -67,7 +69,9 @@ export class FromCache implements Visitor {
   }
 
   #send(fresh: Fresh): void {
-    const { cache, exchange, pass } = this;
+    const cache = this.#cache;
+    const exchange = this.#exchange;
+    const pass = this.#pass;
     const { admission, clock, untaken } = exchange.options;
     const { answer } = fresh;
     const ages = cache.agesOf(fresh);
@@ -92,6 +96,6 @@ export class FromCache implements Visitor {
 
   /** The exchange is over. */
   close(): void {
-    if (this.#sent) this.cache.room.sent(this.#sent);
+    if (this.#sent) this.#cache.room.sent(this.#sent);
   }
 }

@@ -30,17 +30,22 @@ export interface Joining {
 
 /** The connections of a client and of the upstream behind a 101. They are piped into each other; here they are counted, watched and ended. */
 export class Joined {
+  readonly #upgrade: Joining;
+  readonly #socket: Socket;
+  readonly #upstream: Socket;
   readonly #frames = new FrameBoundary();
   #cancelExpiry: () => void = () => undefined;
 
-  constructor(
-    private readonly upgrade: Joining,
-    private readonly socket: Socket,
-    private readonly upstream: Socket,
-  ) {}
+  constructor(upgrade: Joining, socket: Socket, upstream: Socket) {
+    this.#upgrade = upgrade;
+    this.#socket = socket;
+    this.#upstream = upstream;
+  }
 
   begin(): void {
-    const { upgrade, socket, upstream } = this;
+    const upgrade = this.#upgrade;
+    const socket = this.#socket;
+    const upstream = this.#upstream;
     this.#endWithToken();
     upgrade.watch.expect(upgrade.settings.websocketIdleTimeoutMs, () => {
       upgrade.destroy('timeout', new Refusal('request_timeout', 'both sides were silent for too long'));
@@ -58,11 +63,11 @@ export class Joined {
    * connection lasts, so it is asked again every so often.
    */
   #endWithToken(): void {
-    const { clock, record } = this.upgrade;
-    if (!record.pass || this.upgrade.isClosed()) return;
+    const { clock, record } = this.#upgrade;
+    if (!record.pass || this.#upgrade.isClosed()) return;
     const leftMs = record.pass.expiresAtMs - clock.now();
     if (leftMs <= 0) {
-      this.upgrade.cut(tokenExpired());
+      this.#upgrade.cut(tokenExpired());
       return;
     }
     this.#cancelExpiry = clock.after(Math.min(leftMs, LOOK_AT_CLOCK_MS), () => {
@@ -71,12 +76,12 @@ export class Joined {
   }
 
   readonly #onClientPiece = (piece: Buffer) => {
-    this.upgrade.record.bytesIn += piece.length;
-    this.upgrade.watch.touch();
+    this.#upgrade.record.bytesIn += piece.length;
+    this.#upgrade.watch.touch();
   };
 
   readonly #onUpstreamPiece = (piece: Buffer) => {
-    const { record, watch } = this.upgrade;
+    const { record, watch } = this.#upgrade;
     record.bytesOut += piece.length;
     this.#frames.read(piece);
     watch.touch();
@@ -85,9 +90,9 @@ export class Joined {
 
   /** The client has said all it had to say. The upstream has heard so, and may finish. */
   awaitUpstreamsEnd(): void {
-    const { watch, settings } = this.upgrade;
+    const { watch, settings } = this.#upgrade;
     watch.expect(Math.min(HALF_CLOSED_MS, settings.websocketIdleTimeoutMs), () => {
-      this.upgrade.destroy('ok');
+      this.#upgrade.destroy('ok');
     });
   }
 
@@ -98,19 +103,20 @@ export class Joined {
 
   /** The upstream is gone; the client is told why, and given a moment to read it. */
   sayWhy(why: Refusal): void {
-    const { socket, upstream } = this;
+    const socket = this.#socket;
+    const upstream = this.#upstream;
     upstream.unpipe(socket);
     socket.unpipe().off('data', this.#onClientPiece);
     socket.once(
       'close',
       // From now on, not from when it has gone out: a client that takes nothing would hold it for ever.
-      this.upgrade.clock.after(LINGER_MS, () => socket.destroy()),
+      this.#upgrade.clock.after(LINGER_MS, () => socket.destroy()),
     );
     socket.resume().end(closeFrame(why));
   }
 
   end(): void {
     this.#cancelExpiry();
-    this.upstream.destroy();
+    this.#upstream.destroy();
   }
 }

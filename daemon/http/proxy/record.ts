@@ -29,6 +29,8 @@ export interface RecordOptions {
 
 /** What becomes of a request on /v1, noted while it lasts and told once, when it is over. */
 export class RequestRecord implements Over {
+  readonly #options: RecordOptions;
+  readonly #req: IncomingMessage;
   readonly startedAtMs: number;
   pass: Pass | null = null;
   /** Of the answer that goes out. */
@@ -57,16 +59,15 @@ export class RequestRecord implements Over {
   #timeMs = 0;
   #requestId: string | null = null;
 
-  constructor(
-    private readonly options: RecordOptions,
-    private readonly req: IncomingMessage,
-  ) {
+  constructor(options: RecordOptions, req: IncomingMessage) {
+    this.#options = options;
+    this.#req = req;
     this.startedAtMs = options.clock.monotonic();
   }
 
   /** The client's id, or ours. Read late: a request that is refused for its shape may have no fields to read it from. */
   get requestId(): string {
-    return (this.#requestId ??= requestIdOf(this.req.headers['x-request-id']));
+    return (this.#requestId ??= requestIdOf(this.#req.headers['x-request-id']));
   }
 
   get clientIp(): string | null {
@@ -76,7 +77,7 @@ export class RequestRecord implements Over {
   /** While the connection is there to be asked. */
   identify({ requestId, forwardedFor }: Pick<RequestFields, 'requestId' | 'forwardedFor'>): void {
     this.#requestId = requestIdOf(requestId);
-    this.#clientIp = this.options.addressOf(this.req.socket, forwardedFor);
+    this.#clientIp = this.#options.addressOf(this.#req.socket, forwardedFor);
   }
 
   refused(refusal: Refusal): void {
@@ -99,7 +100,8 @@ export class RequestRecord implements Over {
 
   /** The request is over. Once. It is told of soon. */
   end(): void {
-    const { options, pass } = this;
+    const { pass } = this;
+    const options = this.#options;
     if (pass) options.admission.finish(pass);
     this.#endedAtMs = options.clock.monotonic();
     this.#timeMs = options.clock.now();
@@ -115,11 +117,11 @@ export class RequestRecord implements Over {
       ended.usage = facts.usage;
       ended.requestBody = facts.requestBody;
       ended.responseBody = facts.responseBody;
-      this.options.onEnded(ended, this.cause);
+      this.#options.onEnded(ended, this.cause);
     };
     const facts = (content ?? realtime)?.facts({
       isServed: this.forwardedAtMs !== null || this.isHit,
-      requestType: () => this.req.headers['content-type'],
+      requestType: () => this.#req.headers['content-type'],
       upstreamKey: pass?.upstreamKey ?? null,
     });
     if (facts instanceof Promise) content?.toldLater(facts.then(telling));
@@ -127,7 +129,8 @@ export class RequestRecord implements Over {
   }
 
   #ended(): RequestEnded {
-    const { pass, req, startedAtMs, forwardedAtMs, answeredAtMs } = this;
+    const { pass, startedAtMs, forwardedAtMs, answeredAtMs } = this;
+    const req = this.#req;
     const subject = pass ?? this.#subject;
     return {
       requestId: this.requestId,

@@ -15,26 +15,33 @@ export interface Spender {
 
 /** What a request needs to be forwarded, which requests and handshakes share: first a connection to the upstream, then one use. */
 export class Spending {
+  readonly #spender: Spender;
+  readonly #admission: Pick<Admission, 'draw'>;
+  readonly #connections: Pick<Forwarder, 'reserve' | 'release'>;
   #place: Place | null = null;
   #holdsConnection = false;
 
   constructor(
-    private readonly spender: Spender,
-    private readonly admission: Pick<Admission, 'draw'>,
-    private readonly connections: Pick<Forwarder, 'reserve' | 'release'>,
-  ) {}
+    spender: Spender,
+    admission: Pick<Admission, 'draw'>,
+    connections: Pick<Forwarder, 'reserve' | 'release'>,
+  ) {
+    this.#spender = spender;
+    this.#admission = admission;
+    this.#connections = connections;
+  }
 
   /** Goes on to the spender's `forward` or `refuse`. It never rejects. */
   async begin(pass: Pass): Promise<void> {
-    const { spender } = this;
+    const spender = this.#spender;
     try {
-      this.#place = this.connections.reserve() ?? null;
+      this.#place = this.#connections.reserve() ?? null;
       if (this.#place) await this.#place.reached;
       this.#holdsConnection = true;
       // Gone or refused while its body arrived or it waited for a connection.
       if (spender.isOver()) throw new ClientGone();
       // Without an `await` when there is nothing to wait for: then nothing comes between the checks and the forwarding.
-      const waitingForUnit = this.admission.draw(pass);
+      const waitingForUnit = this.#admission.draw(pass);
       if (waitingForUnit) await waitingForUnit;
       if (pass.ended) throw pass.ended;
       if (spender.isOver()) throw new ClientGone();
@@ -49,7 +56,7 @@ export class Spending {
   /** Nobody needs the connection any more, or a place in the queue for one. */
   end(): void {
     this.#place?.leave();
-    if (this.#holdsConnection) this.connections.release();
+    if (this.#holdsConnection) this.#connections.release();
     this.#holdsConnection = false;
   }
 }

@@ -13,6 +13,9 @@ import { type Spender, Spending } from './spend.js';
 
 /** The upstream's part of an exchange: a use is spent, the request goes out, and the answer is passed on as it comes. */
 export class ToUpstream implements Receiver, Spender {
+  readonly #exchange: OpenExchange;
+  readonly #pass: Pass;
+  readonly #held: HeldBody | null;
   /** Null, and the body with them, as soon as the request has gone out: nobody needs them any more. */
   #fields: RequestFields | null;
   #body: RequestBody;
@@ -24,13 +27,10 @@ export class ToUpstream implements Receiver, Spender {
   #mayHaveChanged = false;
 
   /** @param held what is held of the body. */
-  constructor(
-    private readonly exchange: OpenExchange,
-    private readonly pass: Pass,
-    fields: RequestFields,
-    body: RequestBody,
-    private readonly held: HeldBody | null,
-  ) {
+  constructor(exchange: OpenExchange, pass: Pass, fields: RequestFields, body: RequestBody, held: HeldBody | null) {
+    this.#exchange = exchange;
+    this.#pass = pass;
+    this.#held = held;
     this.#fields = fields;
     this.#body = body;
   }
@@ -42,25 +42,26 @@ export class ToUpstream implements Receiver, Spender {
 
   /** @param visit to the cache, for which the answer may be of use. */
   ask(visit: Visit | null): void {
-    const { exchange } = this;
+    const exchange = this.#exchange;
     if (exchange.isOver() || this.isAsked) return;
     const { admission, forwarder } = exchange.options;
     this.#visit = visit;
     exchange.turn.waitForNobody();
     this.#spending = new Spending(this, admission, forwarder);
-    void this.#spending.begin(this.pass);
+    void this.#spending.begin(this.#pass);
   }
 
   isOver(): boolean {
-    return this.exchange.isOver();
+    return this.#exchange.isOver();
   }
 
   refuse(error: unknown): void {
-    this.exchange.refuse(error);
+    this.#exchange.refuse(error);
   }
 
   forward(): void {
-    const { exchange, pass } = this;
+    const exchange = this.#exchange;
+    const pass = this.#pass;
     const { req, record, options } = exchange;
     const fields = this.#fields;
     if (!fields) return;
@@ -81,41 +82,41 @@ export class ToUpstream implements Receiver, Spender {
     this.#forwarding = options.forwarder.forward(request, this.#filling ?? this);
     this.#filling?.begun(this.#forwarding);
     this.#fields = this.#body = null;
-    this.held?.release();
+    this.#held?.release();
   }
 
   #fillingFor(visit: Visit): Filling {
-    const { options, watches, settings } = this.exchange;
+    const { options, watches, settings } = this.#exchange;
     const { requestTimeoutMs } = settings;
-    return new Filling(this, visit, this.pass, { admission: options.admission, watches, requestTimeoutMs });
+    return new Filling(this, visit, this.#pass, { admission: options.admission, watches, requestTimeoutMs });
   }
 
   // ---- its answer
 
   head(status: number, rawHeaders: readonly Buffer[]): void {
-    const { options, turn, record, answering, req } = this.exchange;
+    const { options, turn, record, answering, req } = this.#exchange;
     const nowMs = options.clock.monotonic();
     turn.waitForUpstream(nowMs);
     if (this.#filling?.isConfirmation) record.content?.repeated();
-    answering.head(this.pass, status, rawHeaders, nowMs);
+    answering.head(this.#pass, status, rawHeaders, nowMs);
     if (this.#mayHaveChanged) {
       this.#mayHaveChanged = false;
       // Before the client hears of it.
-      if (status < 400) options.cache?.wrote(this.pass.projectId, req.url ?? '/');
+      if (status < 400) options.cache?.wrote(this.#pass.projectId, req.url ?? '/');
     }
   }
 
   data(piece: Buffer): boolean {
-    this.exchange.turn.touch();
-    return this.exchange.answering.data(piece);
+    this.#exchange.turn.touch();
+    return this.#exchange.answering.data(piece);
   }
 
   end(): void {
-    this.exchange.answering.end();
+    this.#exchange.answering.end();
   }
 
   fail(refusal: Refusal): void {
-    const { exchange } = this;
+    const exchange = this.#exchange;
     if (!exchange.res.headersSent) {
       exchange.refuse(refusal);
       return;
@@ -128,7 +129,7 @@ export class ToUpstream implements Receiver, Spender {
   /** It has given no sign for too long. */
   silent(): void {
     // If it is the client that takes nothing, nobody is there to be told.
-    if (this.exchange.res.writableNeedDrain) this.exchange.destroy('client_closed');
+    if (this.#exchange.res.writableNeedDrain) this.#exchange.destroy('client_closed');
     else (this.#filling ?? this).fail(new Refusal('upstream_timeout', 'upstream timed out'));
   }
 
@@ -151,9 +152,9 @@ export class ToUpstream implements Receiver, Spender {
 
   /** The exchange is over. */
   close(): void {
-    const { options, req } = this.exchange;
+    const { options, req } = this.#exchange;
     this.#spending?.end();
     // It may have been heard, whether or not we heard of it.
-    if (this.#mayHaveChanged) options.cache?.wrote(this.pass.projectId, req.url ?? '/');
+    if (this.#mayHaveChanged) options.cache?.wrote(this.#pass.projectId, req.url ?? '/');
   }
 }

@@ -10,6 +10,8 @@ export interface TurnLimits {
 
 /** Whose turn it is in an exchange, and for how long yet. */
 export class Turn implements Turns {
+  readonly #limits: TurnLimits;
+  readonly #on: { clientSilent: () => void; upstreamSilent: () => void };
   readonly #watch: Watch;
   readonly #clock: Clock;
   #patience: Patience | null = null;
@@ -17,18 +19,16 @@ export class Turn implements Turns {
   /** Of the client's body. */
   receivedBytes = 0;
 
-  constructor(
-    watches: Watches,
-    private readonly limits: TurnLimits,
-    private readonly on: { clientSilent: () => void; upstreamSilent: () => void },
-  ) {
+  constructor(watches: Watches, limits: TurnLimits, on: { clientSilent: () => void; upstreamSilent: () => void }) {
+    this.#limits = limits;
+    this.#on = on;
     this.#watch = new Watch(watches);
     this.#clock = watches.clock;
   }
 
   /** The client has a body to send, and so long for it. */
   beginBody(): void {
-    this.#patience = new Patience(this.limits.clientBodyTimeoutMs, this.#clock);
+    this.#patience = new Patience(this.#limits.clientBodyTimeoutMs, this.#clock);
   }
 
   waitForClient(): void {
@@ -43,12 +43,12 @@ export class Turn implements Turns {
 
   waitForUpstream(nowMs?: number): void {
     this.#isClients = false;
-    this.#watch.expect(this.limits.requestTimeoutMs, this.#onSilence, nowMs);
+    this.#watch.expect(this.#limits.requestTimeoutMs, this.#onSilence, nowMs);
   }
 
   /** @param onEnough when it has taken as long as an upstream may. */
   waitForAnother(onEnough: () => void): void {
-    this.#watch.expect(this.limits.requestTimeoutMs, onEnough);
+    this.#watch.expect(this.#limits.requestTimeoutMs, onEnough);
   }
 
   waitForNobody(): void {
@@ -65,7 +65,7 @@ export class Turn implements Turns {
   }
 
   readonly #onSilence = () => {
-    if (this.#isClients) this.on.clientSilent();
-    else this.on.upstreamSilent();
+    if (this.#isClients) this.#on.clientSilent();
+    else this.#on.upstreamSilent();
   };
 }

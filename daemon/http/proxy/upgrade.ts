@@ -39,6 +39,10 @@ export interface UpgradeOptions extends EntryOptions {
 
 /** One client connection, from its handshake to its end: the order of the steps, and how it may end. */
 export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
+  readonly #options: UpgradeOptions;
+  readonly req: IncomingMessage;
+  readonly #socket: Socket;
+  readonly #onClose: () => void;
   /** A handshake has no body. */
   readonly mostBodyBytes = 0;
   readonly settings: UpgradeSettings;
@@ -58,13 +62,11 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
   #joined: Joined | null = null;
   #isClosed = false;
 
-  constructor(
-    private readonly options: UpgradeOptions,
-    readonly req: IncomingMessage,
-    private readonly socket: Socket,
-    watches: Watches,
-    private readonly onClose: () => void,
-  ) {
+  constructor(options: UpgradeOptions, req: IncomingMessage, socket: Socket, watches: Watches, onClose: () => void) {
+    this.#options = options;
+    this.req = req;
+    this.#socket = socket;
+    this.#onClose = onClose;
     this.settings = options.live.current;
     this.#cors = corsFields(this.settings, req);
     this.#subprotocols = subprotocolsOf(req.headers['sec-websocket-protocol']);
@@ -87,16 +89,17 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     });
     socket.on('close', () => {
       this.#end();
-      this.onClose();
+      this.#onClose();
     });
   }
 
   get clock(): Clock {
-    return this.options.clock;
+    return this.#options.clock;
   }
 
   #response(): ServerResponse {
-    const { req, socket } = this;
+    const { req } = this;
+    const socket = this.#socket;
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     res.assignSocket(socket);
@@ -114,9 +117,9 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
 
   /** @param early what the client sent behind its handshake. */
   run(early: Buffer): void {
-    this.socket.on('data', this.#keepEarly);
+    this.#socket.on('data', this.#keepEarly);
     this.#keepEarly(early);
-    void admit(this, this.options);
+    void admit(this, this.#options);
   }
 
   readonly #keepEarly = (piece: Buffer) => {
@@ -149,10 +152,10 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
       const headers = handshakeForUpstream(this.#fields, this.req, {
         upstreamKey: pass.upstreamKey,
         requestId: this.record.requestId,
-        loopMark: this.options.loopMark,
+        loopMark: this.#options.loopMark,
         offered: this.#subprotocols.offered,
       });
-      this.#request = this.options.forward({ target: this.req.url ?? '/', headers, socket: this.socket }, this);
+      this.#request = this.#options.forward({ target: this.req.url ?? '/', headers, socket: this.#socket }, this);
     } catch (error) {
       throw new Refusal('malformed_request', 'a header field or the target cannot be forwarded', { cause: error });
     }
@@ -165,7 +168,7 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
   }
 
   accepted(answer: IncomingMessage): OutgoingHttpHeaders {
-    const { socket } = this;
+    const socket = this.#socket;
     const headers = handshakeForClient(this.#clientHeaders(answer));
     this.record.status = 101;
     this.record.isStreamed = true;
@@ -178,7 +181,7 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
   }
 
   joined(upstream: Socket): void {
-    this.#joined = new Joined(this, this.socket, upstream);
+    this.#joined = new Joined(this, this.#socket, upstream);
     this.#joined.begin();
   }
 
@@ -262,7 +265,7 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     this.#request?.destroy();
     const headers = { ...REFUSAL_HEADERS, ...this.#cors };
     sendProblem(this.#res, refusal, this.record.requestId, headers, wordingFor(refusal, this.req, this.settings));
-    this.options.untaken.watch(this.#res);
+    this.#options.untaken.watch(this.#res);
   }
 
   cut(refusal: Refusal): void {
@@ -272,7 +275,7 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
   /** The daemon stops and cannot wait any longer, not even for a client to close. */
   drain(): void {
     this.#cutShort('drained', unavailable());
-    this.socket.end(() => this.socket.destroy());
+    this.#socket.end(() => this.#socket.destroy());
   }
 
   #cutShort(outcome: Outcome, refusal: Refusal): void {
@@ -290,7 +293,7 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
       this.#joined.sayWhy(why);
     } else {
       this.#joined?.end();
-      this.socket.destroy();
+      this.#socket.destroy();
     }
   }
 
@@ -305,7 +308,7 @@ export class Upgrade implements Applicant, Spender, Joining, UpgradeReceiver {
     this.#request?.destroy();
     this.#joined?.end();
     this.#spending.end();
-    if (this.#holdsConnection) this.options.connections.release();
+    if (this.#holdsConnection) this.#options.connections.release();
     this.record.end();
   }
 }

@@ -9,11 +9,14 @@ const EARLY_MS = 1;
 
 /** All that is watched for silence. One timer does for all: setting one and clearing it would be a twentieth of a request's work. */
 export class Watches {
+  readonly clock: Clock;
   readonly #watched = new InFlight<Watch>();
   #looksAtMs = Infinity;
   #cancel: (() => void) | null = null;
 
-  constructor(readonly clock: Clock) {}
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
 
   add(watch: Watch): void {
     this.#watched.add(watch);
@@ -51,14 +54,16 @@ export class Watches {
 
 /** Fires when nothing has happened for too long. `touch` costs a clock reading. */
 export class Watch extends Member {
+  readonly #watches: Watches;
   #limitMs = Infinity;
   #onSilence: () => void = () => undefined;
   #lastMs = 0;
   #isWatched = false;
   #hasEnded = false;
 
-  constructor(private readonly watches: Watches) {
+  constructor(watches: Watches) {
     super();
+    this.#watches = watches;
   }
 
   /**
@@ -66,18 +71,18 @@ export class Watch extends Member {
    *
    * @param nowMs for whoever has it at hand.
    */
-  expect(limitMs: number, onSilence: () => void, nowMs = this.watches.clock.monotonic()): void {
+  expect(limitMs: number, onSilence: () => void, nowMs = this.#watches.clock.monotonic()): void {
     if (this.#hasEnded) return;
     this.#limitMs = limitMs;
     this.#onSilence = onSilence;
     this.#lastMs = nowMs;
-    if (!this.#isWatched) this.watches.add(this);
+    if (!this.#isWatched) this.#watches.add(this);
     this.#isWatched = true;
-    this.watches.lookBy(this.#lastMs + limitMs);
+    this.#watches.lookBy(this.#lastMs + limitMs);
   }
 
   touch(): void {
-    this.#lastMs = this.watches.clock.monotonic();
+    this.#lastMs = this.#watches.clock.monotonic();
   }
 
   /** Nobody is waited for at the moment. */
@@ -88,7 +93,7 @@ export class Watch extends Member {
   /** For good: an upload can go on for a while after the answer to it, and must not be watched again. */
   end(): void {
     this.#hasEnded = true;
-    this.watches.delete(this);
+    this.#watches.delete(this);
   }
 
   /** @returns when to look again; Infinity when there is nothing to wait for. */

@@ -27,6 +27,9 @@ export interface Arrivals {
 
 /** What has arrived on one connection and is not served. Its parser is stopped when too many requests wait. */
 export class Arriving implements Holder {
+  readonly #all: Arrivals;
+  readonly #socket: ParsedSocket;
+  readonly #parser: Parser;
   sinceMs = 0;
   bytes = 0;
   /** In the middle of a head. */
@@ -56,11 +59,10 @@ export class Arriving implements Holder {
     this.letGo();
   };
 
-  constructor(
-    private readonly all: Arrivals,
-    private readonly socket: ParsedSocket,
-    private readonly parser: Parser,
-  ) {
+  constructor(all: Arrivals, socket: ParsedSocket, parser: Parser) {
+    this.#all = all;
+    this.#socket = socket;
+    this.#parser = parser;
     const begin = parser.onIncoming;
     onEachHead(parser, () => {
       this.#isHeadWhole = false;
@@ -94,7 +96,7 @@ export class Arriving implements Holder {
 
   /** Whether requests came before those before them were answered, now or a moment ago. */
   get isPipelining(): boolean {
-    return this.#waitedAtMs > this.all.nowMs - PIPELINES_FOR_MS;
+    return this.#waitedAtMs > this.#all.nowMs - PIPELINES_FOR_MS;
   }
 
   get isWaiting(): boolean {
@@ -102,13 +104,13 @@ export class Arriving implements Holder {
   }
 
   drop(): void {
-    this.socket.destroy();
+    this.#socket.destroy();
   }
 
   letGo(): void {
     this.#rest = null;
     this.#waiting = 0;
-    this.all.letGo(this);
+    this.#all.letGo(this);
     if (!this.#isReading) this.#readOn();
   }
 
@@ -116,11 +118,11 @@ export class Arriving implements Holder {
   replaced(): void {
     this.letGo();
     this.#reads.stop();
-    this.socket.off('close', this.#onClose);
+    this.#socket.off('close', this.#onClose);
   }
 
   enter(req: IncomingMessage): void {
-    this.#waitedAtMs = this.all.nowMs;
+    this.#waitedAtMs = this.#all.nowMs;
     this.#waiting += 1;
     this.#texts += req.rawHeaders.length;
     if (this.#waiting >= MOST_WAITING && this.#isReading) this.#stopReading();
@@ -129,7 +131,7 @@ export class Arriving implements Holder {
 
   leave(): void {
     if (this.#waiting === 0) return; // The connection has been let go of.
-    this.#waitedAtMs = this.all.nowMs;
+    this.#waitedAtMs = this.#all.nowMs;
     // Which bytes are whose is not known: it takes its share with it, and nothing of a head that is not whole.
     this.#read -= Math.floor((this.#read - this.#head) / this.#waiting);
     this.#texts -= Math.floor(this.#texts / this.#waiting);
@@ -140,36 +142,36 @@ export class Arriving implements Holder {
 
   /** Within a read: what it has brought is counted when it is over. */
   stopped(rest: Buffer): void {
-    if (this.socket.destroyed) return;
+    if (this.#socket.destroyed) return;
     this.#unparsed = rest.length;
     // A small part of a large buffer would keep all of it in memory.
     this.#rest = rest.length < rest.buffer.byteLength / 2 ? Buffer.from(rest) : rest;
   }
 
   get #isParsing(): boolean {
-    return this.socket.parser === this.parser;
+    return this.#socket.parser === this.#parser;
   }
 
   #count(): void {
     if (!this.isInHead && this.#waiting === 0 && this.#rest === null) {
       this.#read = this.#head = this.#texts = 0;
-      this.all.letGo(this);
+      this.#all.letGo(this);
       return;
     }
-    if (this.socket.destroyed) return;
+    if (this.#socket.destroyed) return;
     if (!this.#isHeard) {
       this.#isHeard = true;
-      this.socket.once('close', this.#onClose);
+      this.#socket.once('close', this.#onClose);
     }
-    const texts = this.#texts + (this.isInHead ? this.parser._headers.length : 0);
+    const texts = this.#texts + (this.isInHead ? this.#parser._headers.length : 0);
     const requests = this.#waiting * REQUEST_BYTES;
-    this.all.hold(this, CONNECTION_BYTES + this.#read + this.#restBytes + requests + texts * TEXT_BYTES);
+    this.#all.hold(this, CONNECTION_BYTES + this.#read + this.#restBytes + requests + texts * TEXT_BYTES);
   }
 
   #goOnSoon(): void {
     if (this.#isGoingOn) return;
     this.#isGoingOn = true;
-    this.all.slices.add(() => {
+    this.#all.slices.add(() => {
       this.#isGoingOn = false;
       this.#goOn();
     }, 'late');
@@ -177,7 +179,7 @@ export class Arriving implements Holder {
 
   /** Parses what was left, up to the next stop, and reads on. */
   #goOn(): void {
-    const { socket } = this;
+    const socket = this.#socket;
     if (socket.destroyed || !this.#isParsing || this.#waiting > GO_ON_AT) return;
     if (socket._paused) {
       socket.once('drain', () => {
@@ -204,21 +206,21 @@ export class Arriving implements Holder {
   #stopReading(): void {
     this.#isReading = false;
     // Node resumes a connection behind every message, and must not get to.
-    this.socket.resume = () => this.socket;
-    this.socket.pause();
+    this.#socket.resume = () => this.#socket;
+    this.#socket.pause();
     // Once more behind a resumption that is already under way.
     process.nextTick(() => {
       if (this.#isReading) return;
-      this.socket.pause();
+      this.#socket.pause();
       // A body that nobody reads yet may have paused it before: then `pause` alone would not tell Node again.
-      this.socket.emit('pause');
+      this.#socket.emit('pause');
     });
   }
 
   #readOn(): void {
     if (this.#isReading) return;
     this.#isReading = true;
-    Reflect.deleteProperty(this.socket, 'resume');
-    this.socket.resume();
+    Reflect.deleteProperty(this.#socket, 'resume');
+    this.#socket.resume();
   }
 }

@@ -32,13 +32,15 @@ const LARGE_BYTES = 8 * 1024;
 const LOOK_EVERY_MS = 100;
 
 export class Intake implements Arrivals {
+  readonly #options: IntakeOptions;
   readonly slices: Slices;
   readonly #connections = new WeakMap<Socket, Arriving>();
   readonly #hoard: Hoard<Arriving>;
   readonly #mostBytes: number;
   #looksAtMs = -Infinity;
 
-  constructor(private readonly options: IntakeOptions) {
+  constructor(options: IntakeOptions) {
+    this.#options = options;
     this.#mostBytes = options.mostBytes ?? MOST_BYTES;
     this.slices = new Slices(options.clock);
     this.#hoard = new Hoard(this.#mostBytes, options.onDropped);
@@ -103,15 +105,15 @@ export class Intake implements Arrivals {
 
   #isSlow(arriving: Arriving | undefined): boolean {
     if (!arriving?.isInHead || arriving.bytes === 0) return false;
-    return arriving.sinceMs < this.options.clock.monotonic() - HASTY_MS;
+    return arriving.sinceMs < this.#options.clock.monotonic() - HASTY_MS;
   }
 
   get nowMs(): number {
-    return this.options.clock.monotonic();
+    return this.#options.clock.monotonic();
   }
 
   hold(arriving: Arriving, bytes: number): void {
-    const { clock, heap } = this.options;
+    const { clock, heap } = this.#options;
     const now = clock.monotonic();
     if (arriving.bytes === 0) arriving.sinceMs = now;
     this.#hoard.hold(arriving, bytes);

@@ -5,21 +5,24 @@ import type { Clock } from '../../core/ports.js';
  * like.
  */
 export class Seldom<Fields extends unknown[] = []> {
+  readonly #clock: Clock;
+  readonly #everyMs: number;
+  readonly #say: (count: number, ...last: Fields) => void;
   #count = 0;
   #nextAtMs = -Infinity;
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly everyMs: number,
-    private readonly say: (count: number, ...last: Fields) => void,
-  ) {}
+  constructor(clock: Clock, everyMs: number, say: (count: number, ...last: Fields) => void) {
+    this.#clock = clock;
+    this.#everyMs = everyMs;
+    this.#say = say;
+  }
 
   happened(...fields: Fields): void {
     this.#count += 1;
-    const now = this.clock.monotonic();
+    const now = this.#clock.monotonic();
     if (now < this.#nextAtMs) return;
-    this.#nextAtMs = now + this.everyMs;
-    this.say(this.#count, ...fields);
+    this.#nextAtMs = now + this.#everyMs;
+    this.#say(this.#count, ...fields);
     this.#count = 0;
   }
 }

@@ -24,6 +24,7 @@ type Task = () => void;
  * A client that has sent a thousand requests at once would otherwise be served a thousand times before anybody else.
  */
 export class Slices {
+  readonly #clock: Clock;
   readonly #queues: Record<Class, Queue> = { urgent: new Queue(), usual: new Queue(), late: new Queue() };
   #isScheduled = false;
   #isHurried = false;
@@ -33,18 +34,20 @@ export class Slices {
   /** When late work was done last, or came when there was none. */
   #lateAtMs = -Infinity;
 
-  constructor(private readonly clock: Clock) {}
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   add(task: Task, when: Class): void {
     if (when !== 'late') this.othersAreServed();
-    else if (this.#queues.late.length === 0) this.#lateAtMs = this.clock.monotonic();
+    else if (this.#queues.late.length === 0) this.#lateAtMs = this.#clock.monotonic();
     this.#queues[when].add(task);
     this.#schedule();
   }
 
   /** A request that waits for nothing is served now. */
   othersAreServed(): void {
-    this.#othersAtMs = this.clock.monotonic();
+    this.#othersAtMs = this.#clock.monotonic();
   }
 
   /** A connection was made. Others wait for this turn of the event loop to end: the next slice may be passed over. */
@@ -75,24 +78,24 @@ export class Slices {
 
   #work(): void {
     const { urgent, usual, late } = this.#queues;
-    const begunAtMs = this.clock.monotonic();
-    const isOver = () => this.clock.monotonic() >= begunAtMs + SLICE_MS;
+    const begunAtMs = this.#clock.monotonic();
+    const isOver = () => this.#clock.monotonic() >= begunAtMs + SLICE_MS;
     urgent.work(isOver);
     usual.work(isOver); // At least one, also while others ask for urgent work without end.
     if (this.#isResting || late.length === 0) return;
-    const lateAtMs = this.clock.monotonic();
+    const lateAtMs = this.#clock.monotonic();
     // It comes last, but it comes: some of it also while there is always something else to do.
     if (isOver() && lateAtMs < this.#lateAtMs + LONGEST_REST_MS) return;
     this.#lateAtMs = lateAtMs;
-    late.work(() => this.clock.monotonic() >= lateAtMs + LATE_SLICE_MS);
-    const tookMs = this.clock.monotonic() - lateAtMs;
+    late.work(() => this.#clock.monotonic() >= lateAtMs + LATE_SLICE_MS);
+    const tookMs = this.#clock.monotonic() - lateAtMs;
     if (late.length > 0 && lateAtMs < this.#othersAtMs + OTHERS_FOR_MS)
       this.#rest(Math.min(RESTS * tookMs, LONGEST_REST_MS));
   }
 
   #rest(forMs: number): void {
     this.#isResting = true;
-    this.clock.after(forMs, () => {
+    this.#clock.after(forMs, () => {
       this.#isResting = false;
       this.#schedule();
     });

@@ -21,6 +21,7 @@ interface Line {
 }
 
 export class RecordCheck {
+  readonly #recordsAfter: RecordsAfter;
   /** The place of the record that must come next; null until the first one. */
   #next: number | null;
   #waiting: Line[] = [];
@@ -28,10 +29,8 @@ export class RecordCheck {
   #pending: { seq: number; fault: Fault }[] = [];
 
   /** @param isWhole whether the lines begin with the first record there is. */
-  constructor(
-    private readonly recordsAfter: RecordsAfter,
-    isWhole: boolean,
-  ) {
+  constructor(recordsAfter: RecordsAfter, isWhole: boolean) {
+    this.#recordsAfter = recordsAfter;
     this.#next = isWhole ? 1 : null;
   }
 
@@ -89,7 +88,7 @@ export class RecordCheck {
   /** @returns the place of the first record in the database from one place to another, both included. */
   async #firstIn(from: number, to: number): Promise<number | null> {
     if (from > to) return null;
-    const [record] = await this.recordsAfter(from - 1, 1);
+    const [record] = await this.#recordsAfter(from - 1, 1);
     return record && record.seq <= to ? record.seq : null;
   }
 
@@ -99,7 +98,7 @@ export class RecordCheck {
     let [from, to] = [Infinity, -Infinity];
     for (const { seq, isMarker } of lines) {
       if (isMarker || (seq >= from && seq <= to)) continue;
-      const records = await this.recordsAfter(seq - 1, AT_A_TIME);
+      const records = await this.#recordsAfter(seq - 1, AT_A_TIME);
       for (const record of records) found.set(record.seq, record);
       from = seq;
       to = records.length < AT_A_TIME ? Infinity : (records.at(-1)?.seq ?? seq);

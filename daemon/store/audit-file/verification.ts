@@ -166,6 +166,8 @@ async function elsewhere(
 
 /** A chain that is made anew from some line on agrees with itself, and not with what was noted elsewhere. */
 class AnchorCheck {
+  readonly #anchors: readonly Anchor[];
+  readonly #begins: number;
   #next = 0;
   compared = 0;
   #proved: number;
@@ -173,18 +175,17 @@ class AnchorCheck {
   #from: FoundLine | null = null;
   #fault: Fault | null = null;
 
-  constructor(
-    private readonly anchors: readonly Anchor[],
-    private readonly begins: number,
-  ) {
+  constructor(anchors: readonly Anchor[], begins: number) {
+    this.#anchors = anchors;
+    this.#begins = begins;
     this.#proved = begins - 1;
-    while ((this.anchors[this.#next]?.line ?? Infinity) < begins) this.#next += 1;
+    while ((this.#anchors[this.#next]?.line ?? Infinity) < begins) this.#next += 1;
   }
 
   take(number: number, line: FoundLine): void {
     if (this.#fault) return;
     this.#from ??= line;
-    const anchor = this.anchors[this.#next];
+    const anchor = this.#anchors[this.#next];
     if (anchor?.line !== number) return;
     this.#next += 1;
     this.compared += 1;
@@ -200,7 +201,7 @@ class AnchorCheck {
   /** @param behind the number of the line that would come next. */
   fault(behind: number, isToEnd: boolean): Fault | null {
     if (this.#fault) return this.#fault;
-    const isShort = isToEnd && this.#next < this.anchors.length;
-    return isShort ? { kind: 'cut_off', line: Math.max(behind, this.begins), file: null, at: null } : null;
+    const isShort = isToEnd && this.#next < this.#anchors.length;
+    return isShort ? { kind: 'cut_off', line: Math.max(behind, this.#begins), file: null, at: null } : null;
   }
 }

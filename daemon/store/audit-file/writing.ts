@@ -2,13 +2,14 @@ import { fdatasyncSync, fstatSync, writeSync } from 'node:fs';
 
 /** Some of what was to be written is there, and the rest may not be. */
 export class NotWritten extends Error {
+  /** Bytes that were taken. */
+  readonly taken: number;
+  override readonly cause: unknown;
   override name = 'NotWritten';
-  constructor(
-    /** Bytes that were taken. */
-    readonly taken: number,
-    override readonly cause: unknown,
-  ) {
+  constructor(taken: number, cause: unknown) {
     super(cause instanceof Error ? cause.message : String(cause));
+    this.taken = taken;
+    this.cause = cause;
   }
 }
 

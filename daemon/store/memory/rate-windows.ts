@@ -13,13 +13,15 @@ interface Open {
  * own window a key must first make room for that many others. A changed limit or length counts at once, in open windows too.
  */
 export class MemoryRateWindows implements RateWindows {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #mostKeys: number;
   // Made when the first is opened, for it takes its room at once, and limits are off as a rule. No `ttl`: it has a clock of its own.
   #open: LRUCache<string, Open> | null = null;
 
-  constructor(
-    private readonly clock: Pick<Clock, 'monotonic'>,
-    private readonly mostKeys = MOST_KEYS,
-  ) {}
+  constructor(clock: Pick<Clock, 'monotonic'>, mostKeys = MOST_KEYS) {
+    this.#clock = clock;
+    this.#mostKeys = mostKeys;
+  }
 
   /** How many keys are remembered. */
   get size(): number {
@@ -27,8 +29,8 @@ export class MemoryRateWindows implements RateWindows {
   }
 
   take(key: string, { limit, windowMs }: RateWindow): RateTaken {
-    const now = this.clock.monotonic();
-    this.#open ??= new LRUCache({ max: this.mostKeys });
+    const now = this.#clock.monotonic();
+    this.#open ??= new LRUCache({ max: this.#mostKeys });
     let open = this.#open.get(key);
     if (!open || now >= open.beganAtMs + windowMs) {
       open = { beganAtMs: now, within: 0 };

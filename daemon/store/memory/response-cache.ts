@@ -185,16 +185,18 @@ export class MemoryResponseCache implements CacheStore {
 }
 
 class MemoryFill implements Fill {
+  readonly shelf: Shelf;
+  readonly #on: { keep: (entries: Parameters<Fill['keep']>[0]) => void; end: () => void };
   #isOpen = true;
 
-  constructor(
-    readonly shelf: Shelf,
-    private readonly on: { keep: (entries: Parameters<Fill['keep']>[0]) => void; end: () => void },
-  ) {}
+  constructor(shelf: Shelf, on: { keep: (entries: Parameters<Fill['keep']>[0]) => void; end: () => void }) {
+    this.shelf = shelf;
+    this.#on = on;
+  }
 
   keep(entries: Parameters<Fill['keep']>[0]): boolean {
     if (!this.#isOpen) return false;
-    this.on.keep(entries);
+    this.#on.keep(entries);
     this.drop();
     return true;
   }
@@ -202,7 +204,7 @@ class MemoryFill implements Fill {
   drop(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.on.end();
+    this.#on.end();
   }
 }
 

@@ -36,11 +36,13 @@ export class RedisAway extends StoreUnavailable {
 
 /** Redis answered, but with an error. */
 export class RedisRefused extends StoreUnavailable {
+  readonly code: string;
   override name = 'RedisRefused';
 
   /** @param code its first word, such as WRONGTYPE. */
-  constructor(readonly code: string) {
+  constructor(code: string) {
     super(`Redis answered ${code}`);
+    this.code = code;
   }
 }
 

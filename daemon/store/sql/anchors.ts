@@ -18,25 +18,29 @@ export async function anchorsOf(on: Reader, chain: string): Promise<Anchor[]> {
 }
 
 export class SqlAnchors implements AnchorStore {
-  constructor(private readonly database: Database) {}
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   last(chain: string): Promise<Anchor | null> {
     return this.newest(chain, 0);
   }
 
   async newest(chain: string, back: number): Promise<Anchor | null> {
-    const [row] = await this.database.select<AnchorColumns>(
+    const [row] = await this.#database.select<AnchorColumns>(
       `SELECT ${ANCHOR.list} FROM audit_anchors WHERE chain = $chain
        ORDER BY line DESC LIMIT 1 OFFSET ${Math.trunc(back)}`,
-      { chain: nameOf(chain, this.database) },
+      { chain: nameOf(chain, this.#database) },
     );
     return row ? ANCHOR.of(row) : null;
   }
 
   /** An anchor is never moved: of a line that is anchored already nothing else is said. */
   async keep(chain: string, anchor: Anchor): Promise<void> {
-    const name = nameOf(chain, this.database);
-    await this.database.transact(async (tx) => {
+    const name = nameOf(chain, this.#database);
+    await this.#database.transact(async (tx) => {
       const known = await tx.select('SELECT line FROM audit_anchors WHERE chain = $chain AND line = $line', {
         chain: name,
         line: anchor.line,
@@ -47,7 +51,7 @@ export class SqlAnchors implements AnchorStore {
   }
 
   async drop(chain: string, beforeLine: number): Promise<void> {
-    await this.database.transact((tx) =>
+    await this.#database.transact((tx) =>
       tx.execute('DELETE FROM audit_anchors WHERE chain = $chain AND line < $beforeLine', {
         chain: nameOf(chain, tx),
         beforeLine,

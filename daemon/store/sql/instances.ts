@@ -11,12 +11,16 @@ const WANTED_FOR_MS = 2_000;
 const TOMBSTONE_MS = 24 * 3_600_000;
 
 export class SqlNeighbourhood implements Neighbourhood {
-  constructor(private readonly database: Database) {}
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   async standing(instanceId: string, nowMs: number): Promise<Standing> {
-    const since = `${this.database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
+    const since = `${this.#database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
     // One statement, for it is asked twice a second: a row for each token, and one at least.
-    const rows = await this.database.ask<{ seq: number; token_id: LeaseColumns['token_id'] | null }>(
+    const rows = await this.#database.ask<{ seq: number; token_id: LeaseColumns['token_id'] | null }>(
       `SELECT c.seq, l.token_id FROM change_seq c
        LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
        WHERE c.id = 1`,
@@ -28,22 +32,22 @@ export class SqlNeighbourhood implements Neighbourhood {
 
   changesAfter(seq: number, limit: number) {
     // As `standing`: until it is answered nothing that others changed is heard of, so it must not wait on a connection that leads nowhere.
-    return changesAfter((sql, bind) => this.database.ask(sql, bind), seq, limit);
+    return changesAfter((sql, bind) => this.#database.ask(sql, bind), seq, limit);
   }
 
   forgetChangesBefore(timeMs: number) {
-    return forgetChangesBefore(this.database, timeMs);
+    return forgetChangesBefore(this.#database, timeMs);
   }
 
   async buryDead(instanceId: string, nowMs: number): Promise<number> {
-    const now = this.database.dialect.now('$nowMs');
-    const dead = await this.database.select<Pick<InstanceColumns, 'id'>>(
+    const now = this.#database.dialect.now('$nowMs');
+    const dead = await this.#database.select<Pick<InstanceColumns, 'id'>>(
       `SELECT id FROM instances WHERE id <> $instanceId AND buried_at = 0 AND heartbeat_at < ${now} - ${DEAD_AFTER_MS}`,
       { instanceId, nowMs },
     );
     let buried = 0;
-    for (const { id } of dead) if (await this.database.transact((tx) => bury(tx, id, nowMs))) buried += 1;
-    await this.database.transact((tx) =>
+    for (const { id } of dead) if (await this.#database.transact((tx) => bury(tx, id, nowMs))) buried += 1;
+    await this.#database.transact((tx) =>
       tx.execute(`DELETE FROM instances WHERE buried_at > 0 AND buried_at < ${now} - ${TOMBSTONE_MS}`, { nowMs }),
     );
     return buried;

@@ -16,14 +16,17 @@ export interface SqlLedgerOptions {
 }
 
 export class SqlLedger implements Ledger {
-  constructor(
-    private readonly database: Database,
-    private readonly options: SqlLedgerOptions,
-  ) {}
+  readonly #database: Database;
+  readonly #options: SqlLedgerOptions;
+
+  constructor(database: Database, options: SqlLedgerOptions) {
+    this.#database = database;
+    this.#options = options;
+  }
 
   async enrol(instanceId: string, nowMs: number): Promise<void> {
-    await this.database.transact(async (tx) => {
-      if (!this.options.isShared) {
+    await this.#database.transact(async (tx) => {
+      if (!this.#options.isShared) {
         // The lock file says that no other process has this database: every instance in it is dead.
         const dead = await tx.select<Pick<InstanceColumns, 'id'>>('SELECT id FROM instances');
         for (const { id } of dead) await end(tx, id);
@@ -33,7 +36,7 @@ export class SqlLedger implements Ledger {
   }
 
   commit(tick: Tick): Promise<Map<string, TakeReport>> {
-    return this.database.transact(async (tx) => {
+    return this.#database.transact(async (tx) => {
       await advance(tx, tick);
       const reports = new Map<string, TakeReport>();
       for (const row of tick.rows) {
@@ -45,14 +48,14 @@ export class SqlLedger implements Ledger {
   }
 
   async lastSeq(instanceId: string): Promise<number> {
-    const instance = await instanceOf(this.database, instanceId);
+    const instance = await instanceOf(this.#database, instanceId);
     if (!instance || instance.isBuried) throw buriedAlive();
     return instance.seq;
   }
 
   async held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>> {
-    const rows = await this.database.select<Pick<LeaseColumns, 'token_id' | 'units'>>(
-      `SELECT token_id, units FROM ${this.database.dialect.among('leases', 'token_id', '$tokens')}
+    const rows = await this.#database.select<Pick<LeaseColumns, 'token_id' | 'units'>>(
+      `SELECT token_id, units FROM ${this.#database.dialect.among('leases', 'token_id', '$tokens')}
        WHERE instance_id = $instanceId`,
       { instanceId, tokens: JSON.stringify(tokenIds) },
       'usual',
@@ -61,11 +64,11 @@ export class SqlLedger implements Ledger {
   }
 
   async rejoin(instanceId: string, nowMs: number): Promise<number> {
-    return this.database.transact((tx) => rejoin(tx, instanceId, nowMs));
+    return this.#database.transact((tx) => rejoin(tx, instanceId, nowMs));
   }
 
   async retire(instanceId: string): Promise<void> {
-    await this.database.transact((tx) => end(tx, instanceId));
+    await this.#database.transact((tx) => end(tx, instanceId));
   }
 }
 

@@ -27,38 +27,41 @@ import { listTokens, tokenByDigest, tokenById } from './tokens.js';
 import type { Totals } from './totals.js';
 
 export class SqlRecords implements RecordStore {
+  readonly #database: Database;
+  readonly #box: SecretBox;
+  readonly #totals: Totals | null;
   readonly #listeners: Parameters<RecordStore['onCommitted']>[0][] = [];
   #whyNoChanges: () => string | null = () => null;
 
-  constructor(
-    private readonly database: Database,
-    private readonly box: SecretBox,
-    private readonly totals: Totals | null = null,
-  ) {}
+  constructor(database: Database, box: SecretBox, totals: Totals | null = null) {
+    this.#database = database;
+    this.#box = box;
+    this.#totals = totals;
+  }
 
   project(id: string) {
-    return projectById(this.database, id);
+    return projectById(this.#database, id);
   }
   projects(filter: ProjectFilter, page: PageRequest) {
-    return listProjects(this.database, filter, page);
+    return listProjects(this.#database, filter, page);
   }
   token(id: string) {
-    return tokenById(this.database, id);
+    return tokenById(this.#database, id);
   }
   tokenByDigest(digest: string) {
-    return tokenByDigest(this.database, digest);
+    return tokenByDigest(this.#database, digest);
   }
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number) {
-    return listTokens(this.database, filter, sort, page, nowMs, this.totals);
+    return listTokens(this.#database, filter, sort, page, nowMs, this.#totals);
   }
   population(nowMs: number) {
-    return population(this.database, nowMs);
+    return population(this.#database, nowMs);
   }
   auditRecords(filter: AuditFilter, page: PageRequest) {
-    return listAuditRecords(this.database, filter, page);
+    return listAuditRecords(this.#database, filter, page);
   }
   auditRecord(id: string) {
-    return auditRecordById(this.database, id);
+    return auditRecordById(this.#database, id);
   }
 
   refuseChangesWhile(why: () => string | null): void {
@@ -72,8 +75,8 @@ export class SqlRecords implements RecordStore {
 
   async change<T>(work: (tx: ChangeTransaction) => Promise<T>): Promise<T> {
     this.checkChangeable();
-    const { value, change } = await this.database.transact(async (tx) => {
-      const change = new SqlChange(tx, this.box);
+    const { value, change } = await this.#database.transact(async (tx) => {
+      const change = new SqlChange(tx, this.#box);
       return { value: await work(change), change };
     });
     const { records, changes } = change;
@@ -86,71 +89,73 @@ export class SqlRecords implements RecordStore {
   }
 
   recordsAfter(seq: number, limit: number) {
-    return recordsAfter(this.database, seq, limit);
+    return recordsAfter(this.#database, seq, limit);
   }
 
   lastRecord() {
-    return lastRecord(this.database);
+    return lastRecord(this.#database);
   }
 }
 
 class SqlChange implements ChangeTransaction {
+  readonly #tx: Connection;
+  readonly #box: SecretBox;
   readonly records: CommittedRecord[] = [];
   readonly changes: CommittedChange[] = [];
 
-  constructor(
-    private readonly tx: Connection,
-    private readonly box: SecretBox,
-  ) {}
+  constructor(tx: Connection, box: SecretBox) {
+    this.#tx = tx;
+    this.#box = box;
+  }
 
   lockProject(id: string) {
-    return lockedProject(this.tx, id);
+    return lockedProject(this.#tx, id);
   }
 
   async insertProject(project: NewProject): Promise<void> {
     const { upstreamKey, ...shown } = project;
-    await PROJECTS.insert(this.tx, { ...shown, ...this.#sealed(project.id, upstreamKey) });
+    await PROJECTS.insert(this.#tx, { ...shown, ...this.#sealed(project.id, upstreamKey) });
   }
 
   async updateProject(project: Project, upstreamKey: string | undefined): Promise<void> {
     const { id, ...written } = project;
     const sealed = upstreamKey === undefined ? {} : this.#sealed(id, upstreamKey);
-    await PROJECTS.update(this.tx, { id }, { ...written, ...sealed });
+    await PROJECTS.update(this.#tx, { id }, { ...written, ...sealed });
   }
 
   #sealed(projectId: string, upstreamKey: string) {
-    const { text, keyId } = this.box.seal(upstreamKey, placeOfKey(projectId));
+    const { text, keyId } = this.#box.seal(upstreamKey, placeOfKey(projectId));
     return { sealedKey: text, sealedWith: keyId };
   }
 
   token(id: string) {
-    return tokenById(this.tx, id);
+    return tokenById(this.#tx, id);
   }
 
   async insertToken(token: NewToken): Promise<void> {
-    await TOKENS.insert(this.tx, { ...token, nameFolded: (token.name ?? '').toLowerCase() });
+    await TOKENS.insert(this.#tx, { ...token, nameFolded: (token.name ?? '').toLowerCase() });
   }
 
   async setTokenActive(id: string, isActive: boolean): Promise<void> {
-    await TOKENS.update(this.tx, { id }, { isActive });
+    await TOKENS.update(this.#tx, { id }, { isActive });
   }
 
   revokeTokensOf(projectId: string): Promise<number> {
-    return TOKENS.update(this.tx, { projectId, isActive: true }, { isActive: false }, 'long');
+    return TOKENS.update(this.#tx, { projectId, isActive: true }, { isActive: false }, 'long');
   }
 
   async record(record: AuditRecord, change?: Change): Promise<number> {
     // The row's lock is held until COMMIT: the numbers are gapless and in the order of commits.
-    await this.tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
-    const [place] = await this.tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
+    await this.#tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
+    const [place] = await this.#tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
     if (!place) throw new StoreUnavailable('the database has no number for the next audit record');
     const { seq } = place;
-    await AUDIT.insert(this.tx, { ...record, seq });
-    await insertWords(this.tx, { ...record, seq });
+    await AUDIT.insert(this.#tx, { ...record, seq });
+    await insertWords(this.#tx, { ...record, seq });
     this.records.push({ ...record, seq });
     if (!change) return seq;
     const committed = { ...change, seq, timeMs: record.timeMs };
-    await CHANGES.insert(this.tx, committed);
+    await CHANGES.insert(this.#tx, committed);
     this.changes.push(committed);
     return seq;
   }

@@ -14,19 +14,20 @@ type Awaited = (answer: Promise<void>, connection: unknown) => Promise<void>;
 
 /** Sequelize's own, which would write to the console whenever the end of a connection was the end of a transaction. */
 class QuietTransaction extends Transaction {
+  readonly #on: Sequelize;
+  readonly #awaited: Awaited;
   #isEnded = false;
 
-  constructor(
-    private readonly on: Sequelize,
-    private readonly awaited: Awaited,
-  ) {
+  constructor(on: Sequelize, awaited: Awaited) {
     super(on, {});
+    this.#on = on;
+    this.#awaited = awaited;
   }
 
   /** Called by Sequelize. */
   begin(): Promise<void> {
     const shipped = Transaction.prototype as unknown as { begin: (this: Transaction) => Promise<void> };
-    return this.awaited(shipped.begin.call(this), this.#connection);
+    return this.#awaited(shipped.begin.call(this), this.#connection);
   }
 
   get #connection(): unknown {
@@ -53,7 +54,7 @@ class QuietTransaction extends Transaction {
   async #end(how: (queries: QueryInterface) => Promise<void>): Promise<void> {
     this.#isEnded = true;
     try {
-      await this.awaited(how(this.on.getQueryInterface()), this.#connection);
+      await this.#awaited(how(this.#on.getQueryInterface()), this.#connection);
     } catch (error) {
       await this.parts.forceCleanup(); // Which takes back what was not committed.
       throw error;

@@ -40,13 +40,14 @@ export function selection<C extends Columns>(columns: C, alias?: string): Select
 type Exactly<T, V> = V & T & Readonly<Record<Exclude<keyof V, keyof T>, never>>;
 
 export class Table<C extends Columns> {
+  readonly name: string;
+  readonly columns: C;
   readonly #inserted: readonly Part[];
   readonly #inserts = new Map<number, string>();
 
-  constructor(
-    readonly name: string,
-    readonly columns: C,
-  ) {
+  constructor(name: string, columns: C) {
+    this.name = name;
+    this.columns = columns;
     this.#inserted = partsOf(columns).filter(([, column]) => !('isFilledIn' in column));
   }
 

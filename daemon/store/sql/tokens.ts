@@ -50,13 +50,16 @@ async function oneToken(on: Reader, condition: string, value: string): Promise<T
 }
 
 export class SqlTokenLookup implements TokenLookup {
-  constructor(
-    private readonly database: Reader,
-    private readonly box: SecretBox,
-  ) {}
+  readonly #database: Reader;
+  readonly #box: SecretBox;
+
+  constructor(database: Reader, box: SecretBox) {
+    this.#database = database;
+    this.#box = box;
+  }
 
   async byDigest(digest: string): Promise<KnownToken | null> {
-    const [row] = await this.database.select<
+    const [row] = await this.#database.select<
       TokenRowColumns & { reserved: number; api_key: string; api_key_id: string; change_seq: number }
     >(
       // In the same statement, so that all of it is of one moment.
@@ -69,7 +72,7 @@ export class SqlTokenLookup implements TokenLookup {
     if (!row) return null;
     const { token, projectIsActive } = rowOf(row);
     const sealed = { text: row.api_key, keyId: row.api_key_id };
-    const upstreamKey = this.box.open(sealed, placeOfKey(token.projectId));
+    const upstreamKey = this.#box.open(sealed, placeOfKey(token.projectId));
     return { token, projectIsActive, reserved: row.reserved, upstreamKey, changeSeq: row.change_seq };
   }
 }

@@ -11,15 +11,18 @@ const MOST_LISTS = 1_000;
  * the total of a long list may be of a moment ago.
  */
 export class Totals {
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
   readonly #lists = new LRUCache<string, Spared<number>>({ max: MOST_LISTS });
 
-  constructor(private readonly clock: Pick<Clock, 'monotonic' | 'after'>) {}
+  constructor(clock: Pick<Clock, 'monotonic' | 'after'>) {
+    this.#clock = clock;
+  }
 
   /** @param filter what is counted, as a text. */
   of(filter: string, count: () => Promise<number>): Promise<number> {
     let list = this.#lists.get(filter);
     if (!list) {
-      list = new Spared(this.clock, (total) => total >= MANY);
+      list = new Spared(this.#clock, (total) => total >= MANY);
       this.#lists.set(filter, list);
     }
     return list.current(count);

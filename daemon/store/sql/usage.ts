@@ -37,10 +37,14 @@ const FORGOTTEN_AT_ONCE = 1_000;
 const ROWS_IN_A_STATEMENT = 40;
 
 export class SqlUsage implements UsageStore {
-  constructor(private readonly database: Database) {}
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   add({ instanceId, seq, nowMs, rows }: UsageFlush): Promise<void> {
-    return this.database.transact(async (tx) => {
+    return this.#database.transact(async (tx) => {
       await advance(tx, { instanceId, seq, nowMs });
       if (seq === 1) await tx.execute('DELETE FROM usage_flushes WHERE flushed_at < $old', { old: nowMs - DAY_MS });
       const { orAdd } = tx.dialect;
@@ -54,7 +58,7 @@ export class SqlUsage implements UsageStore {
   }
 
   async lastFlush(instanceId: string): Promise<number> {
-    const [row] = await this.database.select<{ seq: number }>(
+    const [row] = await this.#database.select<{ seq: number }>(
       'SELECT seq FROM usage_flushes WHERE instance_id = $instanceId',
       { instanceId },
     );
@@ -62,7 +66,7 @@ export class SqlUsage implements UsageStore {
   }
 
   report(query: UsageQuery, most: number): Promise<UsageLine[]> {
-    return usageReport(this.database, query, most);
+    return usageReport(this.#database, query, most);
   }
 
   async forgetBefore(dayMs: number): Promise<boolean> {
@@ -70,25 +74,25 @@ export class SqlUsage implements UsageStore {
   }
 
   async #forgetHours(dayMs: number): Promise<boolean> {
-    const ids = await this.database.select<{ id: string }>(
+    const ids = await this.#database.select<{ id: string }>(
       `SELECT id FROM usage_hourly WHERE id < $before ORDER BY id LIMIT ${FORGOTTEN_AT_ONCE}`,
       { before: firstIdOf(dayMs) },
     );
     const last = ids.at(-1);
     if (last)
-      await this.database.transact((tx) => tx.execute('DELETE FROM usage_hourly WHERE id <= $id', { id: last.id }));
+      await this.#database.transact((tx) => tx.execute('DELETE FROM usage_hourly WHERE id <= $id', { id: last.id }));
     return last !== undefined;
   }
 
   /** Those of one kind, one time and one project are no more than its tokens have models. */
   async #forgetSums(dayMs: number): Promise<boolean> {
-    const [oldest] = await this.database.select<Pick<UsageSumColumns, 'kind' | 'from_ms' | 'project_id'>>(
+    const [oldest] = await this.#database.select<Pick<UsageSumColumns, 'kind' | 'from_ms' | 'project_id'>>(
       `SELECT kind, from_ms, project_id FROM usage_sums WHERE (kind = 'token_day' OR kind = 'project_day' OR kind = 'project_hour')
          AND from_ms < $dayMs LIMIT 1`,
       { dayMs },
     );
     if (!oldest) return false;
-    await this.database.transact((tx) =>
+    await this.#database.transact((tx) =>
       tx.execute(
         'DELETE FROM usage_sums WHERE kind = $kind AND from_ms = $from_ms AND project_id = $project_id',
         oldest,

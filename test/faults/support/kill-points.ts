@@ -27,14 +27,17 @@ export interface Told {
 
 /** Publishes that Redis acknowledged to whoever publishes. */
 class Publishers {
+  readonly #port: number;
   readonly acknowledged: string[] = [];
   #child: ChildProcess | null = null;
   #count = 0;
 
-  constructor(private readonly port: number) {}
+  constructor(port: number) {
+    this.#port = port;
+  }
 
   start(): void {
-    const args = [PUBLISHER, String(this.port), `publisher-${this.#count++}`];
+    const args = [PUBLISHER, String(this.#port), `publisher-${this.#count++}`];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     createInterface(child.stdout).on('line', (id) => this.acknowledged.push(id));
     this.#child = child;

@@ -18,13 +18,18 @@ export function forgetPeak(pid: number): void {
 }
 
 export class Measured {
-  private constructor(
-    readonly upstream: ScriptedUpstream,
-    private readonly daemon: DaemonProcess,
-    private readonly url: string,
-    /** Of a token without a cap. */
-    readonly secret: string,
-  ) {}
+  readonly upstream: ScriptedUpstream;
+  readonly #daemon: DaemonProcess;
+  readonly #url: string;
+  /** Of a token without a cap. */
+  readonly secret: string;
+
+  private constructor(upstream: ScriptedUpstream, daemon: DaemonProcess, url: string, secret: string) {
+    this.upstream = upstream;
+    this.#daemon = daemon;
+    this.#url = url;
+    this.secret = secret;
+  }
 
   static async start(env: Record<string, string> = {}): Promise<Measured> {
     const upstream = await new ScriptedUpstream().listen();
@@ -53,16 +58,16 @@ export class Measured {
   }
 
   async stop(): Promise<void> {
-    await this.daemon.kill();
+    await this.#daemon.kill();
     await this.upstream.stop();
   }
 
   client(): Promise<RawClient> {
-    return RawClient.to(this.url);
+    return RawClient.to(this.#url);
   }
 
   get #pid(): number {
-    return this.daemon.child.pid ?? 0;
+    return this.#daemon.child.pid ?? 0;
   }
 
   /** What the daemon has open, sockets and all, in the order of its numbers. */
@@ -83,10 +88,10 @@ export class Measured {
 
   /** What it still holds once its garbage is thrown away, in MB. */
   async heldMb(): Promise<number> {
-    const { printed } = this.daemon;
+    const { printed } = this.#daemon;
     const seen = printed.stderr.length;
     const said = () => /^holds (\d+)$/m.exec(printed.stderr.slice(seen))?.[1];
-    this.daemon.child.kill('SIGUSR2');
+    this.#daemon.child.kill('SIGUSR2');
     await eventually('it says what it holds', said);
     return Number(said()) / 1e6;
   }

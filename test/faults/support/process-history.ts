@@ -111,6 +111,8 @@ export async function runHistory(fleet: Fleet, options: HistoryOptions): Promise
 }
 
 class History {
+  readonly #fleet: Fleet;
+  readonly #options: HistoryOptions;
   readonly #random: Random;
   readonly #tokens: ModelToken[] = [];
   #project: Changing = { id: '', path: '', isActive: true, sinceMs: 0, changesBegun: 0 };
@@ -125,15 +127,14 @@ class History {
   #isOver = false;
   #violation: Violation | null = null;
 
-  constructor(
-    private readonly fleet: Fleet,
-    private readonly options: HistoryOptions,
-  ) {
+  constructor(fleet: Fleet, options: HistoryOptions) {
+    this.#fleet = fleet;
+    this.#options = options;
     this.#random = seededRandom(options.seed);
   }
 
   async begin(): Promise<void> {
-    const { fleet } = this;
+    const fleet = this.#fleet;
     const { id } = await fleet.createProject();
     this.#project = { id, path: `/manage/projects/${id}`, isActive: true, sinceMs: now(), changesBegun: 0 };
     for (const cap of CAPS) this.#know(await fleet.createToken(id, cap), cap);
@@ -150,15 +151,15 @@ class History {
   }
 
   async run(): Promise<void> {
-    const { lastsMs } = this.options;
+    const { lastsMs } = this.#options;
     const clients = Array.from({ length: CLIENTS }, () => this.#untilOver(() => this.#request(this.#anyMember()), 20));
     const operators = Array.from({ length: OPERATORS }, () =>
       this.#untilOver(() => (this.#chance(0.4) ? this.#issue() : this.#change()), 200),
     );
-    const trouble = this.options.trouble === 'none' ? [] : [this.#untilOver(() => this.#trouble(), 300)];
+    const trouble = this.#options.trouble === 'none' ? [] : [this.#untilOver(() => this.#trouble(), 300)];
     const ending = sleep(lastsMs).then(() => (this.#isOver = true));
     await Promise.all([...trouble, ending]);
-    for (const member of this.fleet.members) this.#resume(member);
+    for (const member of this.#fleet.members) this.#resume(member);
     await Promise.all([...clients, ...operators, ...this.#background]);
   }
 
@@ -171,7 +172,7 @@ class History {
 
   /** Nobody, for a moment, where the only one begins again. */
   #anyMember(): Member | null {
-    const { up } = this.fleet;
+    const { up } = this.#fleet;
     return up.length === 0 ? null : anyOf(up, this.#random);
   }
 
@@ -201,8 +202,8 @@ class History {
           `${status} for a token that has been usable for ${Math.round(asked.beganAtMs - knownSinceMs)} ms`,
         );
     } else if (status === 503) {
-      if (token.cap === 0 && this.options.trouble === 'none') this.#violate('503 where nothing was amiss');
-    } else if (status !== 200 && (status !== null || this.options.trouble !== 'kills')) {
+      if (token.cap === 0 && this.#options.trouble === 'none') this.#violate('503 where nothing was amiss');
+    } else if (status !== 200 && (status !== null || this.#options.trouble !== 'kills')) {
       this.#violate(`a request ended with ${status}`);
     }
   }
@@ -219,7 +220,7 @@ class History {
     asked.mayHaveUsed = true;
     this.#report.reached += 1;
     const { cap, id } = token;
-    if (cap > 0 && this.fleet.reached(id) > cap) this.#violate(`use ${this.fleet.reached(id)} of a cap of ${cap}`);
+    if (cap > 0 && this.#fleet.reached(id) > cap) this.#violate(`use ${this.#fleet.reached(id)} of a cap of ${cap}`);
     for (const each of [token, this.#project]) {
       if (each.isActive !== false) continue;
       const runsSinceMs = this.#runsSinceMs.get(member) ?? 0;
@@ -249,7 +250,7 @@ class History {
     const target = !changing.isActive;
     changing.isActive = null;
     changing.changesBegun += 1;
-    const made = { requestId: `history-${this.options.seed}-${this.#made.length}`, isAcknowledged: false };
+    const made = { requestId: `history-${this.#options.seed}-${this.#made.length}`, isAcknowledged: false };
     this.#made.push(made);
     this.#report.changes += 1;
     const answer = await member.manage('PATCH', changing.path, { is_active: target }, made.requestId).catch(() => null);
@@ -259,7 +260,7 @@ class History {
       changing.sinceMs = now();
     } else if (answer !== null && answer.status !== 503) {
       this.#violate(`a change was answered with ${answer.status}`);
-    } else if (this.options.trouble === 'none') {
+    } else if (this.#options.trouble === 'none') {
       this.#violate('a change failed where nothing was amiss');
     }
   }
@@ -267,10 +268,10 @@ class History {
   // ---- trouble
 
   async #trouble(): Promise<void> {
-    const [victim, other] = [...this.fleet.up].sort(() => this.#random() - 0.5);
+    const [victim, other] = [...this.#fleet.up].sort(() => this.#random() - 0.5);
     if (!victim) return;
-    const isAlone = this.fleet.members.length === 1;
-    if (this.options.trouble === 'kills' && (isAlone || this.#chance(0.5))) {
+    const isAlone = this.#fleet.members.length === 1;
+    if (this.#options.trouble === 'kills' && (isAlone || this.#chance(0.5))) {
       await this.#kill(victim, this.#chance(0.5));
       return;
     }
@@ -280,14 +281,14 @@ class History {
     for (let n = 0; n < 3; n++) this.#background.push(this.#request(victim));
     await sleep(this.#random() * 1_200);
     // It is taken for dead, while it stands still, by one that begins.
-    if (this.options.trouble === 'kills' && other && this.#chance(0.5)) await this.#kill(other, true);
+    if (this.#options.trouble === 'kills' && other && this.#chance(0.5)) await this.#kill(other, true);
     this.#resume(victim);
   }
 
   async #kill(victim: Member, isBuried: boolean): Promise<void> {
     this.#report.kills += 1;
     await victim.kill();
-    if (isBuried) await this.fleet.silence();
+    if (isBuried) await this.#fleet.silence();
     await victim.begin();
     this.#runsSinceMs.set(victim, now());
   }
@@ -301,7 +302,7 @@ class History {
   // ---- the end
 
   async end(): Promise<HistoryReport> {
-    const { fleet } = this;
+    const fleet = this.#fleet;
     await fleet.bury(anyOf(fleet.members, this.#random));
     for (const token of this.#tokens) await this.#checkToken(token);
     await this.#checkState('projects', this.#project);
@@ -314,16 +315,16 @@ class History {
 
   async #checkToken(token: ModelToken): Promise<void> {
     const { id, cap } = token;
-    const reached = this.fleet.reached(id);
+    const reached = this.#fleet.reached(id);
     const nobodyDied = this.#report.kills === 0;
     // A kill may lose what was counted of an unlimited token.
     const least = cap > 0 || nobodyDied ? reached : 0;
     const isSettled = async () => {
-      const { requestCount, leased } = await this.fleet.counted(id);
+      const { requestCount, leased } = await this.#fleet.counted(id);
       return leased === 0 && requestCount >= least;
     };
     if (!this.#violation) await eventually('all is settled', isSettled, 8_000).catch(() => undefined);
-    const { requestCount, reserved, leased } = await this.fleet.counted(id);
+    const { requestCount, reserved, leased } = await this.#fleet.counted(id);
     const said = `${reached} reached the provider, ${requestCount} counted, ${reserved} reserved, ${leased} leased of a cap of ${cap}`;
     if (leased > 0 || requestCount < least) this.#violate(said);
     if (cap > 0 && (requestCount > cap || reserved !== requestCount + leased)) this.#violate(said);
@@ -333,7 +334,7 @@ class History {
   }
 
   async #checkState(table: 'tokens' | 'projects', { id, isActive }: Changing): Promise<void> {
-    const [row] = await this.fleet.select<{ is_active: number | boolean }>(
+    const [row] = await this.#fleet.select<{ is_active: number | boolean }>(
       `SELECT is_active FROM ${table} WHERE id = $id`,
       { id },
     );
@@ -341,7 +342,7 @@ class History {
   }
 
   async #checkRecords(): Promise<void> {
-    const rows = await this.fleet.select<{ request_id: string; changed: number | null }>(
+    const rows = await this.#fleet.select<{ request_id: string; changed: number | null }>(
       `SELECT a.request_id, c.seq AS changed FROM audit a LEFT JOIN changes c ON c.seq = a.seq
        WHERE a.project_id = $projectId AND a.outcome = 'success'`,
       { projectId: this.#project.id },
@@ -371,7 +372,7 @@ class History {
   }
 
   #violate(what: string): void {
-    this.#violation ??= new Violation(`${what} (seed ${this.options.seed}, ${this.options.trouble})`);
+    this.#violation ??= new Violation(`${what} (seed ${this.#options.seed}, ${this.#options.trouble})`);
   }
 }
 

@@ -18,19 +18,24 @@ export interface ServedOptions extends LaunchOptions {
 }
 
 export class Served {
+  readonly provider: Provider;
+  readonly process: DaemonProcess;
+  readonly url: string;
+  /** Where management is: at `url`, unless `MANAGEMENT_LISTEN_ADDR` says otherwise. */
+  readonly managementUrl: string;
+  readonly dir: string;
   /** Of a token without a cap. */
   secret = '';
   tokenId = '';
   readonly #clients: RawClient[] = [];
 
-  private constructor(
-    readonly provider: Provider,
-    readonly process: DaemonProcess,
-    readonly url: string,
-    /** Where management is: at `url`, unless `MANAGEMENT_LISTEN_ADDR` says otherwise. */
-    readonly managementUrl: string,
-    readonly dir: string,
-  ) {}
+  private constructor(provider: Provider, process: DaemonProcess, url: string, managementUrl: string, dir: string) {
+    this.provider = provider;
+    this.process = process;
+    this.url = url;
+    this.managementUrl = managementUrl;
+    this.dir = dir;
+  }
 
   static async start({ env, dir = temporaryFolder(), atSignal, upstream, ...launch }: ServedOptions = {}) {
     const provider = await startProvider();

@@ -49,6 +49,7 @@ export interface StageOptions {
 }
 
 export class Stage {
+  readonly #options: StageOptions;
   upstream!: ScriptedUpstream;
   daemon!: TestDaemon;
   project!: WireProject;
@@ -73,10 +74,12 @@ export class Stage {
   #timersBefore = 0;
   #logBefore = 0;
 
-  constructor(private readonly options: StageOptions) {}
+  constructor(options: StageOptions) {
+    this.#options = options;
+  }
 
   async open(): Promise<void> {
-    const { certificate, upstreamUrl, ...options } = this.options;
+    const { certificate, upstreamUrl, ...options } = this.#options;
     this.upstream = await new ScriptedUpstream(certificate).listen();
     this.#upstreamUrl = upstreamUrl?.(this.upstream.url) ?? this.upstream.url;
     this.daemon = await startDaemon({ upstream: this.#upstreamUrl, ...options });
@@ -131,7 +134,7 @@ export class Stage {
     this.#proxied = 0;
     this.daemon.ended.length = 0;
     this.token = await this.issue();
-    if (this.options.env?.HTTP_CACHE_ENABLED === 'true') await this.forgetKept();
+    if (this.#options.env?.HTTP_CACHE_ENABLED === 'true') await this.forgetKept();
     await this.daemon.daemon.admission.between(() => Promise.resolve());
     this.#timersBefore = this.daemon.clock.pending;
     this.#logBefore = this.daemon.logged.length;

@@ -16,6 +16,10 @@ export type Script = (exchange: Exchange) => void | Promise<void>;
 
 /** One request at the upstream, and the answer that the script gives to it. */
 export class Exchange {
+  readonly socket: Socket;
+  /** Whether the connection had carried a request before. */
+  readonly isReused: boolean;
+  readonly connection: number;
   #request!: Message;
   #onWhole!: () => void;
   readonly #whole = new Promise<void>((resolve) => {
@@ -32,14 +36,10 @@ export class Exchange {
   /** What has arrived after that. */
   tunnelled: Buffer = Buffer.alloc(0);
 
-  constructor(
-    request: Message,
-    bytes: Buffer,
-    readonly socket: Socket,
-    /** Whether the connection had carried a request before. */
-    readonly isReused: boolean,
-    readonly connection: number,
-  ) {
+  constructor(request: Message, bytes: Buffer, socket: Socket, isReused: boolean, connection: number) {
+    this.socket = socket;
+    this.isReused = isReused;
+    this.connection = connection;
     this.update(request, bytes);
   }
 
@@ -137,6 +137,7 @@ export class Exchange {
 }
 
 export class ScriptedUpstream {
+  readonly #certificate: Certificate | undefined;
   url = '';
   script: Script = AS_A_PROVIDER;
   exchanges: Exchange[] = [];
@@ -150,7 +151,9 @@ export class ScriptedUpstream {
   readonly #underneath = new Set<Socket>();
 
   /** @param certificate makes it speak TLS. */
-  constructor(private readonly certificate?: Certificate) {}
+  constructor(certificate?: Certificate) {
+    this.#certificate = certificate;
+  }
 
   /** At one more address. */
   async listen(port = 0, host = '127.0.0.1'): Promise<this> {
@@ -158,8 +161,8 @@ export class ScriptedUpstream {
       this.#serve(socket);
     };
     const options = { noDelay: true, allowHalfOpen: true };
-    const server = this.certificate
-      ? createTlsServer({ ...options, ...this.certificate }, serve)
+    const server = this.#certificate
+      ? createTlsServer({ ...options, ...this.#certificate }, serve)
       : createServer(options, serve);
     server.on('connection', (socket: Socket) => {
       this.#underneath.add(socket);
@@ -168,7 +171,7 @@ export class ScriptedUpstream {
     server.on('tlsClientError', () => undefined);
     await new Promise<void>((resolve) => server.listen(port, host, resolve));
     this.#servers.push(server);
-    this.url = `${this.certificate ? 'https' : 'http'}://${host}:${(server.address() as AddressInfo).port}`;
+    this.url = `${this.#certificate ? 'https' : 'http'}://${host}:${(server.address() as AddressInfo).port}`;
     return this;
   }
 

@@ -31,6 +31,12 @@ export interface Known {
 }
 
 export class Call {
+  readonly id: string;
+  readonly instance: Instance;
+  readonly token: ModelToken;
+  readonly asking: Asking;
+  readonly known: Known;
+  readonly #onNews: (call: Call) => void;
   /** Upstream keys that its project has had while it lasted. */
   readonly keys: Set<string>;
   readonly #client: Duplex;
@@ -44,13 +50,19 @@ export class Call {
   isAsked = false;
 
   constructor(
-    readonly id: string,
-    readonly instance: Instance,
-    readonly token: ModelToken,
-    readonly asking: Asking,
-    readonly known: Known,
-    private readonly onNews: (call: Call) => void,
+    id: string,
+    instance: Instance,
+    token: ModelToken,
+    asking: Asking,
+    known: Known,
+    onNews: (call: Call) => void,
   ) {
+    this.id = id;
+    this.instance = instance;
+    this.token = token;
+    this.asking = asking;
+    this.known = known;
+    this.#onNews = onNews;
     this.keys = new Set([token.project.key]);
     this.#client = connectTo(instance.server);
     this.#client.on('data', (piece: Buffer) => {
@@ -86,7 +98,7 @@ export class Call {
     this.status ??=
       Number(/^HTTP\/1\.1 (\d{3}) [^]*?\r\n\r\n/.exec(this.#bytes.toString('latin1'))?.[1] ?? NaN) || null;
     this.answer = parse(this.#bytes, this.asking.method, false)?.answer ?? null;
-    this.onNews(this);
+    this.#onNews(this);
     if (this.answer) this.leave();
   }
 }

@@ -10,15 +10,18 @@ export interface Gate {
 }
 
 export class Gates {
+  readonly #random: Random;
   readonly waiting: Gate[] = [];
 
-  constructor(private readonly random: Random) {}
+  constructor(random: Random) {
+    this.#random = random;
+  }
 
   /** @returns takes the gate away, unpassed. */
   add(label: string, action: () => void): () => void {
     const gate: Gate = {
       label,
-      isSlow: this.random() < 0.15,
+      isSlow: this.#random() < 0.15,
       pass: () => {
         remove();
         action();

@@ -66,10 +66,13 @@ export const DEFAULT_TTL_SECONDS = 300;
 export const DEFAULT_TTL_PATH = '/v1/models';
 
 export class Upstream {
+  readonly #world: World;
   readonly said: Said[] = [];
   readonly #versions = new Map<string, number>();
 
-  constructor(private readonly world: World) {}
+  constructor(world: World) {
+    this.#world = world;
+  }
 
   versionOf(key: string, target: string): number {
     return this.#versions.get(`${key} ${target}`) ?? 1;
@@ -87,8 +90,8 @@ export class Upstream {
 
   #forward(instance: number, request: UpstreamRequest, receiver: Receiver): Forwarding {
     const ask = this.#askOf(instance, request);
-    this.world.asked(ask);
-    const answering = new Answering(this, this.world, ask, receiver);
+    this.#world.asked(ask);
+    const answering = new Answering(this, this.#world, ask, receiver);
     answering.begin();
     const forwarding: Pick<Forwarding, 'abort' | 'resume'> = {
       abort: () => {
@@ -107,7 +110,7 @@ export class Upstream {
     return {
       requestId: field('x-request-id'),
       instance,
-      key: this.world.nameOf(field('authorization').replace('Bearer ', '')),
+      key: this.#world.nameOf(field('authorization').replace('Bearer ', '')),
       method,
       target,
       lang: field('accept-language'),
@@ -115,14 +118,14 @@ export class Upstream {
       body: Buffer.isBuffer(body) ? body.toString() : '',
       ifNoneMatch: field('if-none-match'),
       isOptedIn: field('cache-control').includes('public'),
-      tick: this.world.tick(),
-      atMs: this.world.nowMs(),
+      tick: this.#world.tick(),
+      atMs: this.#world.nowMs(),
     };
   }
 
   /** What it says now to this. A write happens here. */
   answer(ask: Ask): { said: Said; headers: string[] } {
-    const { chooser, nowMs } = this.world;
+    const { chooser, nowMs } = this.#world;
     const { method, key, target, lang, flavour } = ask;
     const isWrite = method === 'PUT' || method === 'DELETE';
     const status = isWrite && chooser.chance(0.2) ? 409 : 200;
@@ -148,7 +151,7 @@ export class Upstream {
   }
 
   #headersOf(said: Said): string[] {
-    const { chooser } = this.world;
+    const { chooser } = this.#world;
     const { ask } = said;
     const hasEtag = ask.method === 'GET' && chooser.chance(0.6);
     const headers = ['Content-Location', `/said/${said.id}`, ...(hasEtag ? ['ETag', said.etag] : [])];
@@ -185,19 +188,23 @@ export class Upstream {
 
 /** One answer on its way, a gate before each of its parts. */
 class Answering {
+  readonly #upstream: Upstream;
+  readonly #world: World;
+  readonly #ask: Ask;
+  readonly #receiver: Receiver;
   #isOver = false;
   #takeGateAway: () => void = () => undefined;
 
-  constructor(
-    private readonly upstream: Upstream,
-    private readonly world: World,
-    private readonly ask: Ask,
-    private readonly receiver: Receiver,
-  ) {}
+  constructor(upstream: Upstream, world: World, ask: Ask, receiver: Receiver) {
+    this.#upstream = upstream;
+    this.#world = world;
+    this.#ask = ask;
+    this.#receiver = receiver;
+  }
 
   begin(): void {
     this.#next('head', () => {
-      if (this.world.chooser.chance(0.05)) this.#fail();
+      if (this.#world.chooser.chance(0.05)) this.#fail();
       else this.#head();
     });
   }
@@ -209,13 +216,13 @@ class Answering {
 
   #next(label: string, action: () => void): void {
     if (this.#isOver) return;
-    this.#takeGateAway = this.world.gates.add(`${this.ask.requestId}: ${label}`, action);
+    this.#takeGateAway = this.#world.gates.add(`${this.#ask.requestId}: ${label}`, action);
   }
 
   #head(): void {
-    const { said, headers } = this.upstream.answer(this.ask);
+    const { said, headers } = this.#upstream.answer(this.#ask);
     if (said.status === 304) said.wholeAtMs = said.headAtMs; // It has no more than a head.
-    this.receiver.head(
+    this.#receiver.head(
       said.status,
       headers.map((text) => Buffer.from(text)),
     );
@@ -225,13 +232,13 @@ class Answering {
 
   #piece(said: Said, rest: Buffer): void {
     this.#next(rest.length === 0 ? 'end' : 'piece', () => {
-      if (this.world.chooser.chance(0.05)) {
+      if (this.#world.chooser.chance(0.05)) {
         this.#fail();
       } else if (rest.length === 0) {
         this.#end(said);
       } else {
-        const length = this.world.chooser.chance(0.6) ? rest.length : Math.ceil(rest.length / 2);
-        this.receiver.data(rest.subarray(0, length));
+        const length = this.#world.chooser.chance(0.6) ? rest.length : Math.ceil(rest.length / 2);
+        this.#receiver.data(rest.subarray(0, length));
         this.#piece(said, rest.subarray(length));
       }
     });
@@ -240,12 +247,12 @@ class Answering {
   #end(said: Said): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    said.wholeAtMs = this.world.nowMs();
-    this.receiver.end();
+    said.wholeAtMs = this.#world.nowMs();
+    this.#receiver.end();
   }
 
   #fail(): void {
     this.#isOver = true;
-    this.receiver.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
+    this.#receiver.fail(new Refusal('upstream_unreachable', 'upstream unreachable'));
   }
 }

@@ -6,13 +6,14 @@ import { frameOf } from '../../../tui/frame.js';
 import type { State } from '../../../tui/state/state.js';
 
 class Screen extends EventEmitter {
+  readonly columns: number;
+  readonly rows: number;
   readonly isTTY = true;
   frame = '';
-  constructor(
-    readonly columns: number,
-    readonly rows: number,
-  ) {
+  constructor(columns: number, rows: number) {
     super();
+    this.columns = columns;
+    this.rows = rows;
   }
   write(frame: string): boolean {
     if (!/^(?:\x1b\[\?\d+[hl])+$/.test(frame)) this.frame = frame; // eslint-disable-line no-control-regex

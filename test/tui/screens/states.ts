@@ -59,9 +59,11 @@ const UNREACHABLE: Failure = {
 
 /** A terminal UI with a daemon that answers at once what `setting` says. */
 export class Scene {
+  readonly setting: Setting;
   state: State;
 
-  constructor(readonly setting: Setting = {}) {
+  constructor(setting: Setting = {}) {
+    this.setting = setting;
     const { columns = 100, rows = 24, tab = 'tokens', look = {}, place = {} } = setting;
     this.state = begin({
       size: { columns, rows },

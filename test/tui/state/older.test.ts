@@ -11,12 +11,14 @@ import { aWireProject, aWireToken } from '../../support/factories.js';
 
 /** A daemon whose answers all lack one field, however deep it stands. */
 class OlderDaemon extends SimulatedDaemon {
+  readonly #field: string;
   lacked = 0;
 
-  constructor(private readonly field: string) {
+  constructor(field: string) {
     super({
       tokens: [token(0, { last_used_at: null }), token(1, { max_requests: 10 }), token(2, { is_active: false })],
     });
+    this.#field = field;
     this.records = [record(0, { action: 'token.create' }), record(1)];
   }
 
@@ -28,8 +30,8 @@ class OlderDaemon extends SimulatedDaemon {
   #without(it: unknown): unknown {
     if (Array.isArray(it)) return it.map((item) => this.#without(item));
     if (typeof it !== 'object' || it === null) return it;
-    if (this.field in it) this.lacked++;
-    const rest = Object.entries(it).filter(([name]) => name !== this.field || name === 'items');
+    if (this.#field in it) this.lacked++;
+    const rest = Object.entries(it).filter(([name]) => name !== this.#field || name === 'items');
     return Object.fromEntries(rest.map(([name, value]) => [name, this.#without(value)]));
   }
 }
