@@ -2,7 +2,7 @@
 const { ring } = require('./ring.cjs');
 
 module.exports = ring('.test.js', [
-  'faults/f-model',
+  'faults/l-delivery',
   'core/admission.model',
   'tui/screens/sizes',
   'http/manage/',

@@ -10,10 +10,9 @@ const APART = /^(?:deployments|sdks|clients)\//;
 /**
  * @param ending of the files, such as `.test.js`.
  * @param longest the files, or folders, that take longest. They come first: none of them is to be left alone at the end.
- * @param jobs how many processes, at the least two: a test that waits leaves the processor to another.
  * @returns a configuration of mocha.
  */
-exports.ring = (ending, longest, jobs = availableParallelism()) => {
+exports.ring = (ending, longest) => {
   const rank = (file) => {
     const at = longest.findIndex((beginning) => file.startsWith(beginning));
     return at === -1 ? longest.length : at;
@@ -21,7 +20,8 @@ exports.ring = (ending, longest, jobs = availableParallelism()) => {
   return {
     ...require('../.mocharc.json'),
     parallel: true,
-    jobs: Math.max(2, jobs),
+    // One more than there are processors: a test that waits leaves its processor to another.
+    jobs: availableParallelism() + 1,
     spec: readdirSync(FOLDER, { recursive: true })
       .filter((file) => file.endsWith(ending) && !APART.test(file))
       .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))

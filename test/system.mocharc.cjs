@@ -1,7 +1,11 @@
-/** `npm run test:system`, its first part: the tests with processes, servers that are stopped, a browser or a terminal. They wait more than they compute. */
-const { availableParallelism } = require('node:os');
+/** `npm run test:system`: the tests with processes, servers that are stopped, a browser or a terminal. They wait more than they compute. */
 const { ring } = require('./ring.cjs');
 
-const LONGEST = ['store/database-outage', 'faults/f-instances', 'admin/browser', 'tui/', 'store/'];
-
-module.exports = ring('.system.js', LONGEST, availableParallelism() + 1);
+module.exports = ring('.system.js', [
+  'store/database-outage',
+  'faults/f-model',
+  'faults/f-instances',
+  'admin/browser',
+  'tui/',
+  'store/',
+]);
