@@ -4,13 +4,10 @@ import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { FrameContext } from '../../daemon/admin/pages/frame.js';
 import { tokenPage } from '../../daemon/admin/pages/token.js';
-import type { WireProject, WireToken } from '../../daemon/api/contract.js';
-import { examples } from '../../daemon/api/examples.js';
+import type { WireToken } from '../../daemon/api/contract.js';
+import { projectExample as project, tokenExample as whole } from '../../daemon/api/schemas.js';
 import { tokenScreen } from '../../tui/screens/token.js';
 import { Scene } from '../tui/screens/states.js';
-
-const whole = examples.readToken?.answer as WireToken;
-const project = examples.readProject?.answer as WireProject;
 
 /** The example's token, which notes what is read of it. */
 function watched(): { token: WireToken; read: Set<string> } {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../vocabulary.js';
 import {
+  EXAMPLE_IDS,
   about,
   count,
   id,
@@ -55,3 +56,19 @@ export const auditRecord = z
       .describe('What else is known, by action; for changes the values before and after. Null if nothing is.'),
   })
   .describe('A record of the audit log.');
+
+export const auditRecordExample: z.input<typeof auditRecord> = {
+  id: EXAMPLE_IDS.record,
+  time: '2030-01-31T12:00:00.000Z',
+  action: 'token.revoke',
+  actor: 'cli',
+  outcome: 'success',
+  project_id: EXAMPLE_IDS.project,
+  token_id: EXAMPLE_IDS.token,
+  obfuscated: 'sk-wt-…3kQ9',
+  request_id: 'f2b1c0d9-8e7a-4b6c-9d5e-4f3a2b1c0d9e',
+  client_ip: '192.0.2.10',
+  reason: 'the laptop was lost',
+  count: null,
+  details: null,
+};

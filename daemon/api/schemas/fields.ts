@@ -166,3 +166,11 @@ export const boolean = (description: string) => z.boolean().describe(description
 /** The same, or null; the description says what null means. */
 export const nullable = <Schema extends z.ZodType>(schema: Schema) =>
   schema.nullable().describe(schema.description ?? '');
+
+/** The project, token and session of all examples. */
+export const EXAMPLE_IDS = {
+  project: '6f1c9a52-5f0e-4c7b-9f43-2a9d1c3b7e10',
+  token: '0b8e7c1d-3a52-4f6b-8d1e-9c4f2a6b5d70',
+  session: '3d2a1f60-7b4c-4e8a-9c5d-1e0f6a7b8c90',
+  record: 'c5e4d3b2-1a09-4f8e-8d7c-6b5a49382716',
+} as const;

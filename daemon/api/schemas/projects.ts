@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import {
+  EXAMPLE_IDS,
   about,
   boolean,
   flag,
@@ -53,3 +54,13 @@ export const project = z
     deactivated_at: nullable(timestamp('When the project was deactivated; null while it is active.')),
   })
   .describe('A project: a key of a provider, and the tokens that stand for it.');
+
+export const projectExample: z.input<typeof project> = {
+  id: EXAMPLE_IDS.project,
+  name: 'Checkout',
+  is_active: true,
+  api_key_hint: '4f2a',
+  created_at: '2030-01-31T12:00:00.000Z',
+  updated_at: '2030-01-31T12:00:00.000Z',
+  deactivated_at: null,
+};

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { about, nullable, timestamp, uuid } from './fields.js';
+import { EXAMPLE_IDS, about, nullable, timestamp, uuid } from './fields.js';
 
 export const sessionCreate = z
   .strictObject({
@@ -17,3 +17,9 @@ export const session = z
     ended_at: nullable(timestamp('When the user logged out; null until then.')),
   })
   .describe('A session of the Admin UI.');
+
+export const sessionExample: z.input<typeof session> = {
+  id: EXAMPLE_IDS.session,
+  begun_at: '2030-01-31T12:00:00.000Z',
+  ended_at: null,
+};

@@ -103,3 +103,9 @@ export const migrations = z
     applied: z.array(appliedMigration).describe('The migrations that were applied, in their order.'),
   })
   .describe('The state of the database schema.');
+
+export const migrationsExample: z.input<typeof migrations> = {
+  current: '0001-initial',
+  pending: [],
+  applied: [{ name: '0001-initial', applied_at: '2030-01-31T11:59:00.000Z' }],
+};

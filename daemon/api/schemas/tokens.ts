@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { MAX_CAP, MAX_DURATION_HOURS, TOKEN_SORT_ORDERS, TOKEN_STATES, type TokenSortOrder } from '../vocabulary.js';
 import {
+  EXAMPLE_IDS,
   about,
   boolean,
   count,
@@ -103,6 +104,21 @@ export const token = z
     obfuscated: string('The secret with most of it hidden, to be recognised.'),
   })
   .describe('A token, without its secret.');
+
+export const tokenExample: z.input<typeof token> = {
+  id: EXAMPLE_IDS.token,
+  project_id: EXAMPLE_IDS.project,
+  name: 'nightly tests',
+  is_active: true,
+  state: 'active',
+  expires_at: '2030-02-07T12:00:00.000Z',
+  max_requests: 1000,
+  request_count: 42,
+  cache_hit_count: 7,
+  created_at: '2030-01-31T12:00:00.000Z',
+  last_used_at: '2030-01-31T12:34:56.789Z',
+  obfuscated: 'sk-wt-…3kQ9',
+};
 
 export const tokenCreated = token
   .extend({ token: string('The secret, `sk-wt-…`: the API key that a client of /v1 sends. It is shown here only.') })

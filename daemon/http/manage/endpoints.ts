@@ -1,7 +1,7 @@
 /** How a path is served: its methods, and what each of the declared operations reads and answers. */
 import type { Request, Response, Router } from 'express';
 import * as z from 'zod';
-import { canSucceed, type Operation } from '../../api/operations.js';
+import { canSucceed, type Operation } from '../../api/operation.js';
 import type { Caller } from '../../core/audit.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';

@@ -1,6 +1,7 @@
 /** The wire shapes (daemon/api/schemas.ts) as JSON Schema, in the form that generators of clients understand best. */
 import * as z from 'zod';
-import { type Operation, operations } from '../../api/operations.js';
+import type { Operation } from '../../api/operation.js';
+import { operations } from '../../api/operations.js';
 import * as schemas from '../../api/schemas.js';
 
 export type Json = Record<string, unknown>;

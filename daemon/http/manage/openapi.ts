@@ -1,11 +1,16 @@
 /** The OpenAPI 3.1 description of the management API, made from the declared operations and their schemas. */
-import { type Example, examples } from '../../api/examples.js';
-import { canSucceed, type Operation, operations, TAGS } from '../../api/operations.js';
+import { canSucceed, type Example, type Operation as Declared, TAGS } from '../../api/operation.js';
+import { operations } from '../../api/operations.js';
 import * as schemas from '../../api/schemas.js';
 import type { RefusalKind } from '../../core/refusal.js';
 import { FRONT_END, HEADERS, ID, REQUEST_HEADERS } from './openapi-headers.js';
 import { inputFields, type Json, schemaOf, SHAPES } from './openapi-schemas.js';
 import { problemOf } from '../problems.js';
+
+/** Its refusals are kinds that the core knows. */
+interface Operation extends Declared {
+  refusals: readonly RefusalKind[];
+}
 
 /** What may befall any request. */
 const ALWAYS: readonly RefusalKind[] = [
@@ -75,8 +80,7 @@ function describe(version: string): Json {
 }
 
 function described(name: string, operation: Operation, shared: Shared): Json {
-  const { method, tag, summary, description, body, stream } = operation;
-  const example: Example = (examples as Record<string, Example | undefined>)[name] ?? {};
+  const { method, tag, summary, description, body, stream, example = {} } = operation;
   const headers = [
     ...(stream ? ['Last-Event-ID'] : []),
     ...(method === 'GET' && !stream ? ['If-None-Match'] : []),
@@ -151,7 +155,7 @@ const OF_STATUS: Record<number, string[]> = {
 
 function refusals(operation: Operation, shared: Shared): Json {
   const kinds = new Map<number, RefusalKind[]>();
-  for (const kind of [...ALWAYS, ...(operation.refusals as readonly RefusalKind[])]) {
+  for (const kind of [...ALWAYS, ...operation.refusals]) {
     const { status } = problemOf(kind);
     kinds.set(status, [...(kinds.get(status) ?? []), kind]);
   }
