@@ -1,6 +1,8 @@
 /** The ways to a database server: encrypted or not, by TCP or by a unix socket. */
 import { expect } from 'chai';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
@@ -95,6 +97,73 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         ),
       );
       expect(row).to.deep.equal({ address: null });
+    });
+  });
+}
+
+/** What a server that is being stopped sends to a client that it has just let in, in one piece. */
+const LET_IN_AND_STOPPED: Record<ServerKind, { greeting?: Buffer; farewell: Buffer }> = {
+  postgres: {
+    farewell: Buffer.concat([
+      postgresMessage('R', Buffer.alloc(4)), // authenticated
+      postgresMessage('S', Buffer.from('standard_conforming_strings\0on\0')),
+      postgresMessage('Z', Buffer.from('I')), // ready
+      postgresMessage('E', Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')),
+    ]),
+  },
+  mysql: {
+    greeting: mysqlPacket(
+      0,
+      Buffer.from('\x0a10.11.0-MariaDB\0', 'latin1'),
+      Buffer.from([1, 0, 0, 0]), // the connection's number
+      Buffer.from('saltsalt\0'),
+      Buffer.from([0xff, 0xf7, 0x2d, 2, 0, 0xff, 0x81, 21, ...new Array<number>(10).fill(0)]), // what it is capable of
+      Buffer.from('saltsaltsalt\0mysql_native_password\0'),
+    ),
+    farewell: Buffer.concat([
+      mysqlPacket(2, Buffer.from([0, 0, 0, 2, 0, 0, 0])), // let in
+      mysqlPacket(0, Buffer.from([0xff, 0x1d, 0x04]), Buffer.from('#08S01Server shutdown in progress')),
+    ]),
+  },
+};
+
+function postgresMessage(type: string, content: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(content.length + 4);
+  return Buffer.concat([Buffer.from(type), length, content]);
+}
+
+function mysqlPacket(number: number, ...parts: Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  return Buffer.concat([Buffer.from([content.length, 0, 0, number]), content]);
+}
+
+for (const kind of ['postgres', 'mysql'] as const) {
+  describe(`a ${kind} server that is stopped as it lets a client in`, () => {
+    let server: Server;
+    const sockets = new Set<Socket>();
+
+    before(async () => {
+      const { greeting, farewell } = LET_IN_AND_STOPPED[kind];
+      server = createServer((socket) => {
+        sockets.add(socket);
+        socket.on('error', () => undefined);
+        if (greeting) socket.write(greeting);
+        socket.once('data', () => socket.end(farewell));
+      }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+    });
+    after(() => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+
+    it('is unavailable, and its last words end nothing but the connection', async () => {
+      const url = `${kind}://llmp@127.0.0.1:${(server.address() as AddressInfo).port}/llmp`;
+      const database = openDatabase({ database: { driver: kind, url } }, realClock);
+      const failed = await database.select('SELECT 1').catch((error: unknown) => error);
+      await database.close();
+      expect(failed).to.be.instanceOf(StoreUnavailable);
     });
   });
 }

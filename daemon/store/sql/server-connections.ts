@@ -1,6 +1,6 @@
 /** How connections to PostgreSQL and MySQL are made and ended. */
 import type { Socket } from 'node:net';
-import { type Options, Sequelize, Transaction } from 'sequelize';
+import { BaseError, ConnectionError, type Options, Sequelize, Transaction } from 'sequelize';
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
 import { inTime } from '../../core/in-time.js';
 import type { Clock } from '../../core/ports.js';
@@ -62,6 +62,7 @@ export function poolOf(connecting: Connecting, size: number, limitMs: number): S
     logging: onStatement,
   } as Options);
   sequelize.addHook('afterConnect', isPostgres ? setUpPostgres : (opened) => setUpMysql(opened, connecting.pauseMs));
+  catchEarlyErrors(sequelize.connectionManager);
   boundFarewells(sequelize.connectionManager, clock);
   return sequelize;
 }
@@ -128,6 +129,44 @@ async function setUpMysql(opened: unknown, pauseMs: number): Promise<void> {
     throw error;
   }
   for (const sql of mysqlLimits(pauseMs)) await run(sql).catch(() => undefined);
+}
+
+interface Listening {
+  on(event: 'error', listener: () => void): this;
+}
+
+/** As much of Sequelize's connection managers as is changed here: one of them uses `Client`, the other `createConnection`. */
+interface Connector {
+  lib: { Client?: new (config: unknown) => Listening; createConnection?: (config: unknown) => Listening };
+  connect(config: unknown): Promise<unknown>;
+}
+
+/**
+ * Sequelize listens to a connection a moment after the driver has made it. An error that arrives with the last bytes of the handshake,
+ * from a server that is being stopped, would have no listener and end the process. With one, the connection's first query fails instead.
+ */
+function catchEarlyErrors(connectionManager: unknown): void {
+  const manager = connectionManager as Connector;
+  const { lib } = manager;
+  const listened = <T extends Listening>(connection: T): T => connection.on('error', () => undefined);
+  const { Client, createConnection } = lib;
+  const replaced = {
+    ...(Client && {
+      Client: function (config: unknown) {
+        return listened(new Client(config));
+      },
+    }),
+    ...(createConnection && { createConnection: (config: unknown) => listened(createConnection(config)) }),
+  };
+  manager.lib = Object.create(lib, Object.getOwnPropertyDescriptors(replaced)) as Connector['lib'];
+  const connect = manager.connect.bind(manager);
+  manager.connect = async (config) => {
+    try {
+      return await connect(config);
+    } catch (error) {
+      throw error instanceof BaseError || !(error instanceof Error) ? error : new ConnectionError(error);
+    }
+  };
 }
 
 /** pg has the socket, with TLS if there is any, one deeper. */
