@@ -215,6 +215,7 @@ function behave(start: () => Promise<Several>): void {
     const follower = new Follower<WireAuditRecord>(other.managementUrl, (client, options) =>
       client.auditStream({}, options),
     );
+    await follower.opened;
     await one.manage('DELETE', `/manage/tokens/${token.id}`);
     await eventually('the follower hears of it', () =>
       follower.items.some(({ action, token_id: id }) => action === 'token.revoke' && id === token.id),

@@ -9,6 +9,8 @@ export class Follower<T> {
   readonly places: string[] = [];
   readonly #leaving = new AbortController();
   readonly #done: Promise<void>;
+  /** Resolves when the daemon has begun to answer: it sends what happens from now on. Rejects when the stream fails before. */
+  readonly opened: Promise<void>;
 
   constructor(server: string, open: Open<T>, lastEventId?: string) {
     const client = new ManagementClient({
@@ -18,13 +20,17 @@ export class Follower<T> {
       timeoutMs: 10_000,
       fetch,
     });
+    let opened: () => void = () => undefined;
+    const begun = new Promise<void>((resolve) => (opened = resolve));
     const read = async () => {
-      for await (const { id, item } of open(client, { lastEventId, signal: this.#leaving.signal })) {
+      for await (const { id, item } of open(client, { lastEventId, opened, signal: this.#leaving.signal })) {
         this.places.push(id);
         this.items.push(item);
       }
     };
     this.#done = read();
+    this.opened = Promise.race([begun, this.#done]);
+    this.opened.catch(() => undefined); // Whoever waits for the end is told.
   }
 
   async leave(): Promise<void> {

@@ -448,7 +448,8 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
     it('leaves its last data on the screen, is sent nothing, and is found again', async () => {
       const it = await onTokens();
       await stage.kill();
-      await it.shows(/unreachable|cannot reach/);
+      // Before that, one question without an answer may stand beside others that were answered: then a change may be sent.
+      await it.shows(/offline/);
       expect(await it.screen()).to.match(cursorOn('alpha'));
       await it.press('x');
       await it.shows(/offline, not sent/);
