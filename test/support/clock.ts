@@ -7,7 +7,8 @@ interface Timer {
 
 /**
  * A clock whose time is moved. It runs along with real time (or stands still, for models) and `advance`
- * jumps ahead, firing what falls due on the way.
+ * jumps ahead, firing what falls due on the way. Real time does not count while it jumps: what an action arms for the moment at
+ * which the jump ends would otherwise fall due a little later, and wait for that in real time.
  */
 export class TestClock implements Clock {
   readonly #options: { standsStill: boolean; startMs?: number };
@@ -16,6 +17,8 @@ export class TestClock implements Clock {
   readonly #timers = new Set<Timer>();
   readonly #wallStartMs: number;
   readonly #realStartMs = performance.now();
+  /** The real time at which the jump began, while there is one. */
+  #jumpsAtMs: number | null = null;
 
   constructor(options: { standsStill: boolean; startMs?: number } = { standsStill: false }) {
     this.#options = options;
@@ -23,7 +26,9 @@ export class TestClock implements Clock {
   }
 
   monotonic(): number {
-    return this.#offsetMs + (this.#options.standsStill ? 0 : performance.now() - this.#realStartMs);
+    return (
+      this.#offsetMs + (this.#options.standsStill ? 0 : (this.#jumpsAtMs ?? performance.now()) - this.#realStartMs)
+    );
   }
 
   now(): number {
@@ -55,6 +60,16 @@ export class TestClock implements Clock {
   }
 
   advance(ms: number): void {
+    const before = this.#jumpsAtMs; // An action may jump as well.
+    this.#jumpsAtMs ??= performance.now();
+    try {
+      this.#jump(ms);
+    } finally {
+      this.#jumpsAtMs = before;
+    }
+  }
+
+  #jump(ms: number): void {
     const until = this.monotonic() + ms;
     for (;;) {
       const [next] = [...this.#timers].filter(({ dueMs }) => dueMs <= until).sort((a, b) => a.dueMs - b.dueMs);
