@@ -27,6 +27,7 @@ export const FAILED: readonly Outcome[] = ['upstream_error', 'timeout', 'truncat
 const FLUSH_EVERY_MS = 5_000; // A hard kill forgets the usage of at most this long.
 // One transaction keeps the others waiting, the ticks of capped tokens among them.
 const MOST_IN_A_FLUSH = 1_000;
+/** Rows that may wait while the database is away. */
 const MOST_WAITING = 20_000;
 const MOST_MODELS = 500;
 const MOST_UNANSWERED = 100;
@@ -47,10 +48,13 @@ export interface HourlyUsageOptions {
   isReady: () => boolean;
   /** How long usage is kept; 0: for ever. */
   retentionMs: number;
+  /** Rows that may wait. Requests beyond them are not counted, and that is logged. */
+  mostWaiting?: number;
 }
 
 export class HourlyUsage {
   readonly #options: HourlyUsageOptions;
+  readonly #mostWaiting: number;
   /** By what tells them apart. */
   #rows = new Map<string, UsageRow>();
   /** Of unknown outcome. */
@@ -72,6 +76,7 @@ export class HourlyUsage {
 
   constructor(options: HourlyUsageOptions) {
     this.#options = options;
+    this.#mostWaiting = options.mostWaiting ?? MOST_WAITING;
   }
 
   /** Rows that wait to be written. */
@@ -121,7 +126,7 @@ export class HourlyUsage {
     // None of the parts but the last can hold a line break, so no two lists of them are the same text.
     const key = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
     const known = this.#rows.get(key);
-    if (known || this.#rows.size >= MOST_WAITING) return known;
+    if (known || this.#rows.size >= this.#mostWaiting) return known;
     const projectId = ended.projectId ?? '';
     const row = {
       id: idOf(hourMs, key),

@@ -100,7 +100,7 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
     expect(Math.max(...counts.map(([, , , deliveries]) => deliveries))).to.be.at.most(1);
     receiver.answer = () => ({});
     await eventually('it goes on', () => {
-      dispatcher.clock.advance(100); // Little enough for a post to be answered in time.
+      dispatcher.clock.advance(500); // Little enough for a post to be answered in time.
       return receiver.hasAll(idsOf('event', 10));
     });
     await acknowledged();
@@ -227,7 +227,7 @@ describe(`L: what the dispatcher does when a back end does not take events${WITH
       expect(JSON.parse((await dispatcher.probe('/ready')).body)).to.deep.include({ degraded: ['back_end'] });
       receiver.answer = () => ({});
       await eventually('it is tried again', () => {
-        dispatcher.clock.advance(100);
+        dispatcher.clock.advance(500);
         return receiver.hasAll(ids);
       });
       await acknowledged();

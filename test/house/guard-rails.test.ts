@@ -52,7 +52,12 @@ describe('guard rails', () => {
 
   // What is run with `.only` hides every other test, and a build that is green says nothing then.
   it('no run of the tests, under whatever release of Node, takes a test that says .only', () => {
-    for (const config of ['.mocharc.json', 'test/quick.mocharc.cjs', 'test/system.mocharc.cjs']) {
+    for (const config of [
+      '.mocharc.json',
+      'test/quick.mocharc.cjs',
+      'test/newer-node.mocharc.cjs',
+      'test/system.mocharc.cjs',
+    ]) {
       expect(require(join(ROOT, config)), config).to.include({ 'forbid-only': true });
     }
   });

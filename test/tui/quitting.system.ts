@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WireProject } from '../../daemon/api/contract.js';
+import { eventually } from '../support/eventually.js';
 import { type Terminal, WITHOUT_TMUX } from '../support/tmux.js';
 import { Stage } from './stage.js';
 
@@ -118,9 +119,8 @@ describe(`llmp tui, at its end${WITHOUT_TMUX}`, function () {
       await it.press('2');
       await it.shows(/gamma/);
     }
-    await sleep(500);
     // Those that wait for the next questions: four are asked at once.
-    expect(await connectionsOf(pid, stage.port)).to.be.at.most(6);
+    await eventually('no more are left', async () => (await connectionsOf(pid, stage.port)) <= 6);
     await it.close();
   });
 });

@@ -6,6 +6,8 @@ import { type Outage, takeDatabaseAway } from '../../support/outage.js';
 import { type Answer, json } from '../../support/provider.js';
 import { type Fields, head } from '../../support/raw.js';
 import { Scene } from '../../support/scene.js';
+import { HourlyUsage } from '../../../daemon/core/usage.js';
+import { silent } from '../../support/cache-model/instance.js';
 import type { SqliteDatabase } from '../../../daemon/store/sql/sqlite-database.js';
 
 const HOUR_MS = 3_600_000;
@@ -579,11 +581,24 @@ describe('usage over time', () => {
   });
 
   it('is lost beyond what there is room for, and that is said', async () => {
-    for (let n = 0; n < 20_100; n++) keep(DAY - 1, { tokenId: `t${n}` });
-    for (let n = 0; n < 20_100; n++) keep(DAY - 1, { tokenId: `t${n}` });
-    expect(daemon.daemon.usage.waiting).to.equal(20_000);
-    expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([40_000]);
-    expect(daemon.logged.join('')).to.match(/usage is missing.*"requests":200/);
+    const { stores } = daemon.daemon;
+    const said: string[] = [];
+    const log = { ...silent, warn: (...words: unknown[]) => said.push(JSON.stringify(words)) };
+    const usage = new HourlyUsage({
+      store: stores.usage,
+      clock: daemon.clock,
+      log,
+      instanceId: 'another',
+      isReady: () => true,
+      retentionMs: 0,
+      mostWaiting: 200,
+    });
+    for (let n = 0; n < 210; n++) usage.keep(ended(DAY - 1, { tokenId: `t${n}` }));
+    for (let n = 0; n < 210; n++) usage.keep(ended(DAY - 1, { tokenId: `t${n}` }));
+    expect(usage.waiting).to.equal(200);
+    await usage.close();
+    expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([400]);
+    expect(said.join('\n')).to.match(/usage is missing.*"requests":20\b/);
   });
 
   it('has rows whose ids stay, in the order of time', async () => {
