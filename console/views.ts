@@ -81,6 +81,25 @@ const tokenFields = Object.keys({
   obfuscated: true,
 } satisfies Record<keyof WireToken, true>) as (keyof WireToken)[];
 
+/**
+ * What the terminal UI shows of a token in a line of its own, in this order, and what it calls it; null: it stands elsewhere on that
+ * screen. One that is forgotten does not compile.
+ */
+export const TOKEN_LINES = {
+  id: 'id',
+  obfuscated: 'secret',
+  project_id: 'project',
+  expires_at: 'expires',
+  created_at: 'created',
+  last_used_at: 'last used',
+  name: null,
+  state: null,
+  is_active: null,
+  request_count: null,
+  max_requests: null,
+  cache_hit_count: null,
+} satisfies Record<keyof WireToken, string | null>;
+
 const tokenColumns: readonly Column<WireToken>[] = [
   { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
   { title: 'NAME', rank: 1, show: ({ name }) => name ?? '', shrinks: true },

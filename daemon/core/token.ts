@@ -21,11 +21,13 @@ export interface TokenTerms {
   maxRequests: number;
 }
 
-/** What the audit log says of these terms beside the project, and how it calls them. */
-export const AUDITED_TERMS = {
-  name: 'name',
-  maxRequests: 'max_requests',
-} satisfies Record<Exclude<keyof TokenTerms, 'projectId'>, string>;
+/** The terms beside the project: what the API and the audit log call each of them, and what it is unless somebody says otherwise. */
+export const TERMS = {
+  name: { called: 'name', unlessGiven: null },
+  maxRequests: { called: 'max_requests', unlessGiven: 0 },
+} as const satisfies {
+  [Term in Exclude<keyof TokenTerms, 'projectId'>]: { called: string; unlessGiven: TokenTerms[Term] };
+};
 
 export interface Token extends TokenTerms {
   id: string;

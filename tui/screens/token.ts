@@ -12,7 +12,7 @@ import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changing.js';
 import { projectName } from '../state/projects.js';
 import { daemonNow, type State, type TokenState } from '../state/state.js';
-import { historyRows, lately, LINES_ABOVE_HISTORY } from '../state/token.js';
+import { FACTS, historyRows, lately, LINES_ABOVE_HISTORY } from '../state/token.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { waiting } from './tokens.js';
 
@@ -111,20 +111,24 @@ function minute(state: State): Strip {
 }
 
 function identity(state: State, token: WireToken): Strip[] {
-  const time = (timestamp: string | null) =>
-    timestamp === null
-      ? strip(text('never', 'faint'))
-      : strip(dateTime(timestamp), text(`  ${relativeTime(timestamp, { now: daemonNow(state) })}`, 'faint'));
-  const project = projectName(state, token.project_id);
   return [
-    fact('id', token.id, NAME_COLUMNS),
-    fact('secret', token.obfuscated, NAME_COLUMNS),
-    fact('project', strip(project, project !== undefined && '  ', text(token.project_id, 'faint')), NAME_COLUMNS),
-    fact('expires', time(token.expires_at), NAME_COLUMNS),
-    fact('created', time(token.created_at), NAME_COLUMNS),
-    fact('last used', time(token.last_used_at), NAME_COLUMNS),
+    ...FACTS.map(([property, name]) => fact(name, shown(state, token, property), NAME_COLUMNS)),
     fact('command', strip(commandLine(state), text('  Y copies it', 'faint')), NAME_COLUMNS),
   ];
+}
+
+function shown(state: State, token: WireToken, property: keyof WireToken): Strip {
+  const value = token[property];
+  if (property === 'project_id') {
+    const project = projectName(state, token.project_id);
+    return strip(project, project !== undefined && '  ', text(token.project_id, 'faint'));
+  }
+  if (property.endsWith('_at')) {
+    if (value === null) return strip(text('never', 'faint'));
+    const at = String(value);
+    return strip(dateTime(at), text(`  ${relativeTime(at, { now: daemonNow(state) })}`, 'faint'));
+  }
+  return value === null ? strip(text('–', 'faint')) : strip(String(value));
 }
 
 function used(state: State, { usage }: TokenState, columns: number): Strip[] {

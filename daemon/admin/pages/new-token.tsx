@@ -1,12 +1,9 @@
-import type { TokenCreateTerms, WireProject, WireToken } from '../../api/contract.js';
+import type { WireProject, WireToken } from '../../api/contract.js';
 import { Heading } from './document.js';
-import { Field, Select } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { choicesOf } from './links.js';
-import { Empty, Facts, Refused } from './parts.js';
+import { Empty, Refused } from './parts.js';
 import { Snippets } from './snippets.js';
-import { Name, number, Time } from './words.js';
-import { MAX_CAP, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
+import { type GivenToken, IssuedFacts, TokenFields } from './token-terms.js';
 
 export interface NewTokenProps {
   /** The active ones: for others there are no new tokens. */
@@ -14,16 +11,6 @@ export interface NewTokenProps {
   given: GivenToken;
   refused: string | null;
 }
-
-/** What the form is filled in with, by the names of its fields. */
-export type GivenToken = Record<keyof TokenCreateTerms | 'duration' | 'unit', string>;
-export const NOTHING_GIVEN: GivenToken = { project_id: '', name: '', duration: '24', unit: 'hours', max_requests: '' };
-
-const UNITS = [
-  ['minutes', 'minutes'],
-  ['hours', 'hours'],
-  ['days', 'days'],
-] as const;
 
 export function newTokenPage(props: NewTokenProps) {
   return (
@@ -50,29 +37,7 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
     <>
       <Refused why={refused} />
       <ChangeForm to="tokens/new">
-        <Field name="project_id" label="Project">
-          {(attributes) => <Select choices={choicesOf(projects)} chosen={given.project_id} required {...attributes} />}
-        </Field>
-        <Field name="name" label="Name" hint="Who or what will use it. Optional.">
-          {(attributes) => <input type="text" maxLength={MAX_NAME_LENGTH} defaultValue={given.name} {...attributes} />}
-        </Field>
-        <fieldset className="pair">
-          <legend>Valid for</legend>
-          <input
-            type="number"
-            name="duration"
-            min="1"
-            required
-            defaultValue={given.duration}
-            aria-label="How long it is valid"
-          />
-          <Select choices={UNITS} chosen={given.unit} name="unit" aria-label="Unit of time" />
-        </fieldset>
-        <Field name="max_requests" label="Requests at most" hint="Empty: any number.">
-          {(attributes) => (
-            <input type="number" min="0" max={MAX_CAP} defaultValue={given.max_requests} {...attributes} />
-          )}
-        </Field>
+        <TokenFields projects={projects} given={given} />
         <div className="buttons">
           <Link to="tokens" className="button">
             Cancel
@@ -129,17 +94,7 @@ function Revealed({ token, secret, baseUrl }: { token: WireToken; secret: string
           Copy
         </button>
       </div>
-      <Facts
-        id="facts"
-        facts={[
-          token.name === null ? null : { name: 'Name', value: <Name>{token.name}</Name> },
-          { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
-          {
-            name: 'Requests',
-            value: token.max_requests === 0 ? 'any number' : `at most ${number(token.max_requests)}`,
-          },
-        ]}
-      />
+      <IssuedFacts token={token} />
       <Snippets baseUrl={baseUrl} />
     </>
   );

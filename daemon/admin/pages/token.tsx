@@ -3,9 +3,9 @@ import { RecordTable } from './audit.js';
 import { type SpanName, Usage } from './chart.js';
 import { Heading } from './document.js';
 import { AskingLink, Link } from './frame.js';
-import { namesOf, ProjectLink } from './links.js';
-import { Done, Facts, OnCommandLine } from './parts.js';
-import { Name, number, shortId, StateMark, Time, Uses } from './words.js';
+import { Done, OnCommandLine } from './parts.js';
+import { TokenFacts } from './token-terms.js';
+import { Name, shortId } from './words.js';
 
 export interface TokenProps {
   token: WireToken;
@@ -48,27 +48,5 @@ export function tokenPage({ token, project, usage, spanName, records, done }: To
       </section>
       <OnCommandLine line={`llmp token ${token.is_active ? 'revoke' : 'reactivate'} ${token.id}`} />
     </>
-  );
-}
-
-function TokenFacts({ token, project }: Pick<TokenProps, 'token' | 'project'>) {
-  return (
-    <Facts
-      id="facts"
-      facts={[
-        { name: 'State', value: <StateMark state={token.state} /> },
-        { name: 'Project', value: <ProjectLink id={project.id} names={namesOf([project])} /> },
-        {
-          name: 'Requests',
-          value: token.max_requests === 0 ? `${number(token.request_count)}, unlimited` : <Uses token={token} />,
-        },
-        { name: 'Cache hits', value: number(token.cache_hit_count) },
-        { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
-        { name: 'Last used', value: <Time at={token.last_used_at} isFull /> },
-        { name: 'Created', value: <Time at={token.created_at} isFull /> },
-        { name: 'Secret', value: <code>{token.obfuscated}</code> },
-        { name: 'Id', value: <code className="id">{token.id}</code> },
-      ]}
-    />
   );
 }

@@ -2,7 +2,8 @@
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate, TokenCreateTerms } from '../../api/contract.js';
 import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
-import { type GivenToken, newTokenPage, NOTHING_GIVEN, secretPage } from '../pages/new-token.js';
+import { newTokenPage, secretPage } from '../pages/new-token.js';
+import { type GivenToken, NOTHING_GIVEN } from '../pages/token-terms.js';
 import { allProjects, type Answer, get, post, refusal, refusedBecause, statusOf, type Visit } from '../visit.js';
 
 async function newToken(visit: Visit, given: GivenToken, refused: string | null): Promise<Answer> {

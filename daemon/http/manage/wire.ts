@@ -8,7 +8,7 @@ import type {
   WireStatus,
   WireToken,
 } from '../../api/contract.js';
-import type * as schemas from '../../api/schemas.js';
+import * as schemas from '../../api/schemas.js';
 import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
 import { MS_PER_UNIT, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
@@ -20,40 +20,54 @@ import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../../core/registry.js';
 import type { Session } from '../../core/sessions.js';
 import type { StatusReport } from '../../core/status.js';
-import type { Project, TokenState } from '../../core/token.js';
+import { type Project, TERMS, type TokenState, type TokenTerms } from '../../core/token.js';
 import { isPlainTarget } from '../shape.js';
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
 
-export function wireProject(project: Project): WireProject {
-  return {
-    id: project.id,
-    name: project.name,
-    is_active: project.isActive,
-    api_key_hint: project.apiKeyHint,
-    created_at: isoTime(project.createdAtMs),
-    updated_at: isoTime(project.updatedAtMs),
-    deactivated_at: isoTimeOrNull(project.deactivatedAtMs),
+type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<Camel<Rest>>}`
+  : Name;
+
+/** The core's property behind one of the wire: `maxRequests` behind `max_requests`, and `createdAtMs` behind `created_at`. */
+type CoreName<Name extends string> = Name extends `${infer What}_at` ? `${Camel<What>}AtMs` : Camel<Name>;
+type CoreValue<Name, Value> = Name extends `${string}_at` ? number | Extract<Value, null> : Value;
+
+/** What the core must know of something that is shown like `Wire`. */
+type Core<Wire> = { readonly [Name in keyof Wire & string as CoreName<Name>]: CoreValue<Name, Wire[Name]> };
+
+const coreName = (name: string) =>
+  name.replace(/_at$/, '_at_ms').replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** Shows each property of a shape under its name there, a time as a timestamp. A property that the core does not know does not compile. */
+function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core<z.output<Shape>>) => z.output<Shape> {
+  const properties = Object.keys(shape).map((name) => ({ name, core: coreName(name), isTime: name.endsWith('_at') }));
+  return (value) => {
+    const values = value as Readonly<Record<string, unknown>>;
+    const wire: Record<string, unknown> = {};
+    for (const { name, core, isTime } of properties) {
+      wire[name] = isTime ? isoTimeOrNull(values[core] as number | null) : values[core];
+    }
+    return wire as z.output<Shape>;
   };
 }
 
-export function wireToken(token: ShownToken): WireToken {
-  return {
-    id: token.id,
-    project_id: token.projectId,
-    name: token.name,
-    is_active: token.isActive,
-    state: token.state,
-    expires_at: isoTime(token.expiresAtMs),
-    max_requests: token.maxRequests,
-    request_count: token.requestCount,
-    cache_hit_count: token.cacheHitCount,
-    created_at: isoTime(token.createdAtMs),
-    last_used_at: isoTimeOrNull(token.lastUsedAtMs),
-    obfuscated: token.obfuscated,
-  };
+export const wireProject: (project: Project) => WireProject = wired(schemas.project);
+export const wireToken: (token: ShownToken) => WireToken = wired(schemas.token);
+export const wireSession: (session: Session) => WireSession = wired(schemas.session);
+
+/** A term as it is in a request, or what it is unless it is given. */
+function termIn<Term extends keyof typeof TERMS>(body: z.output<typeof schemas.tokenCreate>, term: Term) {
+  const { called, unlessGiven } = TERMS[term];
+  return (body[called] ?? unlessGiven) as TokenTerms[Term];
 }
+
+const termsIn = (body: z.output<typeof schemas.tokenCreate>) =>
+  Object.fromEntries(Object.keys(TERMS).map((term) => [term, termIn(body, term as keyof typeof TERMS)])) as Pick<
+    TokenTerms,
+    keyof typeof TERMS
+  >;
 
 export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDraft {
   const { duration_hours: hours, duration_minutes: minutes } = body;
@@ -65,8 +79,7 @@ export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDra
   return {
     projectId: body.project_id,
     lifetimeMs: lifetimeMs ?? DEFAULT_LIFETIME_MS,
-    maxRequests: body.max_requests ?? 0,
-    name: body.name ?? null,
+    ...termsIn(body),
   };
 }
 
@@ -201,12 +214,6 @@ export function wireAuditRecord(record: AuditRecord): WireAuditRecord {
     details: record.details,
   };
 }
-
-export const wireSession = ({ id, begunAtMs, endedAtMs }: Session): WireSession => ({
-  id,
-  begun_at: isoTime(begunAtMs),
-  ended_at: isoTimeOrNull(endedAtMs),
-});
 
 /** @throws {Refusal} for a time that ends before it begins. */
 export function auditFilter(query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter {
