@@ -28,7 +28,7 @@ import {
   type Token,
   type TokenState,
   type TokenTerms,
-  TERMS,
+  TERM_NAMES,
   UNUSED,
 } from './token.js';
 import { Trail } from './trail.js';
@@ -335,4 +335,4 @@ function difference(before: Project, after: Project, asked: ProjectChanges): Rec
 
 /** The terms of a token as the audit log has them. */
 const audited = (terms: TokenTerms): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(TERMS).map(([term, { called }]) => [called, terms[term as keyof TokenTerms]]));
+  Object.fromEntries(Object.entries(TERM_NAMES).map(([term, name]) => [name, terms[term as keyof TokenTerms]]));

@@ -21,13 +21,14 @@ export interface TokenTerms {
   maxRequests: number;
 }
 
-/** The terms beside the project: what the API and the audit log call each of them, and what it is unless somebody says otherwise. */
-export const TERMS = {
-  name: { called: 'name', unlessGiven: null },
-  maxRequests: { called: 'max_requests', unlessGiven: 0 },
-} as const satisfies {
-  [Term in Exclude<keyof TokenTerms, 'projectId'>]: { called: string; unlessGiven: TokenTerms[Term] };
-};
+/** What holds where nothing is said. */
+export const DEFAULT_TERMS: Omit<TokenTerms, 'projectId'> = { name: null, maxRequests: 0 };
+
+/** What the API and the audit log call these terms. */
+export const TERM_NAMES = {
+  name: 'name',
+  maxRequests: 'max_requests',
+} as const satisfies Record<keyof typeof DEFAULT_TERMS, string>;
 
 export interface Token extends TokenTerms {
   id: string;

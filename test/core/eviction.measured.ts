@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { Admission } from '../../daemon/core/admission.js';
 import type { Caller } from '../../daemon/core/audit.js';
 import { Registry } from '../../daemon/core/registry.js';
-import { mintSecret } from '../../daemon/core/token.js';
+import { DEFAULT_TERMS, mintSecret } from '../../daemon/core/token.js';
 import { openStores, type Stores } from '../../daemon/store/open.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { canary } from '../support/canaries.js';
@@ -39,7 +39,7 @@ describe('admission remembers a bounded number of tokens', () => {
     const project = await registry.createProject({ name: 'many', upstreamKey: canary('upstream') }, operator);
     secrets = [];
     for (let n = 0; n < 4 * MOST; n++) {
-      const draft = { projectId: project.id, lifetimeMs: 3_600_000, maxRequests: CAP, name: null };
+      const draft = { ...DEFAULT_TERMS, projectId: project.id, lifetimeMs: 3_600_000, maxRequests: CAP };
       secrets.push((await registry.issueToken(draft, operator)).secret);
     }
   });

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import type { KnownToken, NewProject, NewToken } from '../../daemon/core/ports.js';
-import { type Project, type Token, UNUSED } from '../../daemon/core/token.js';
+import { DEFAULT_TERMS, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
 
 const CREATED_MS = Date.UTC(2030, 0, 1, 12);
 const DAY_MS = 86_400_000;
@@ -40,11 +40,10 @@ function anIssuedToken(fields: Partial<IssuedToken>): IssuedToken {
   const { createdAtMs = CREATED_MS } = fields;
   return {
     id: TOKEN_ID,
+    ...DEFAULT_TERMS,
     projectId: PROJECT_ID,
-    name: null,
     isActive: true,
     expiresAtMs: createdAtMs + DAY_MS,
-    maxRequests: 0,
     createdAtMs,
     obfuscated: OBFUSCATED,
     ...fields,

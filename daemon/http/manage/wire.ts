@@ -20,7 +20,7 @@ import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownToken, type TokenDraft } from '../../core/registry.js';
 import type { Session } from '../../core/sessions.js';
 import type { StatusReport } from '../../core/status.js';
-import { type Project, TERMS, type TokenState, type TokenTerms } from '../../core/token.js';
+import { DEFAULT_TERMS, type Project, TERM_NAMES, type TokenState } from '../../core/token.js';
 import { isPlainTarget } from '../shape.js';
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
@@ -57,17 +57,16 @@ export const wireProject: (project: Project) => WireProject = wired(schemas.proj
 export const wireToken: (token: ShownToken) => WireToken = wired(schemas.token);
 export const wireSession: (session: Session) => WireSession = wired(schemas.session);
 
-/** A term as it is in a request, or what it is unless it is given. */
-function termIn<Term extends keyof typeof TERMS>(body: z.output<typeof schemas.tokenCreate>, term: Term) {
-  const { called, unlessGiven } = TERMS[term];
-  return (body[called] ?? unlessGiven) as TokenTerms[Term];
-}
+type Term = keyof typeof TERM_NAMES;
 
-const termsIn = (body: z.output<typeof schemas.tokenCreate>) =>
-  Object.fromEntries(Object.keys(TERMS).map((term) => [term, termIn(body, term as keyof typeof TERMS)])) as Pick<
-    TokenTerms,
-    keyof typeof TERMS
-  >;
+/** What a request says of the terms; what it does not say is as usual. */
+function termsIn(body: z.output<typeof schemas.tokenCreate>): typeof DEFAULT_TERMS {
+  const terms = (Object.keys(TERM_NAMES) as Term[]).map((term) => [
+    term,
+    body[TERM_NAMES[term]] ?? DEFAULT_TERMS[term],
+  ]);
+  return Object.fromEntries(terms) as typeof DEFAULT_TERMS;
+}
 
 export function tokenDraft(body: z.output<typeof schemas.tokenCreate>): TokenDraft {
   const { duration_hours: hours, duration_minutes: minutes } = body;
