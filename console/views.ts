@@ -9,6 +9,7 @@ import type {
   WireTokensRevoked,
   WireTokenState,
 } from '../daemon/api/contract.js';
+import { NO_TOKEN } from '../daemon/api/older.js';
 import type { Column, Look, Tint, View } from './table.js';
 
 interface StateMark {
@@ -65,40 +66,37 @@ function requestsShown({ request_count, max_requests }: WireToken, { ascii }: Lo
   return `${request_count}/${most}`;
 }
 
-// All of them: one that is forgotten does not compile.
-const tokenFields = Object.keys({
-  id: true,
-  name: true,
-  project_id: true,
-  state: true,
-  is_active: true,
-  expires_at: true,
-  request_count: true,
-  max_requests: true,
-  cache_hit_count: true,
-  created_at: true,
-  last_used_at: true,
-  obfuscated: true,
-} satisfies Record<keyof WireToken, true>) as (keyof WireToken)[];
+const tokenFields = Object.keys(NO_TOKEN) as (keyof WireToken)[];
 
-/**
- * What the terminal UI shows of a token in a line of its own, in this order, and what it calls it; null: it stands elsewhere on that
- * screen. One that is forgotten does not compile.
- */
-export const TOKEN_LINES = {
+/** What the terminal UI calls what it shows of a token in a line of its own, in this order. */
+const LINE_NAMES = {
   id: 'id',
   obfuscated: 'secret',
   project_id: 'project',
   expires_at: 'expires',
   created_at: 'created',
   last_used_at: 'last used',
-  name: null,
-  state: null,
-  is_active: null,
-  request_count: null,
-  max_requests: null,
-  cache_hit_count: null,
-} satisfies Record<keyof WireToken, string | null>;
+} satisfies Partial<Record<keyof WireToken, string>>;
+
+/** They have places of their own on that screen. */
+const WITHOUT_LINE: readonly (keyof WireToken)[] = [
+  'name',
+  'state',
+  'is_active',
+  'request_count',
+  'max_requests',
+  'cache_hit_count',
+];
+
+type Line = readonly [field: keyof WireToken, name: string];
+
+/** The fields that have a line, with its name. One that is named nowhere here comes last, under its own name. */
+export const TOKEN_LINES: readonly Line[] = [
+  ...(Object.entries(LINE_NAMES) as [keyof WireToken, string][]),
+  ...tokenFields
+    .filter((field) => !(field in LINE_NAMES) && !WITHOUT_LINE.includes(field))
+    .map((field): Line => [field, field.replaceAll('_', ' ')]),
+];
 
 const tokenColumns: readonly Column<WireToken>[] = [
   { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },

@@ -41,15 +41,16 @@ export const NO_STATUS: WireStatus = {
   upstream: { p50_ms: NaN, p95_ms: NaN },
 };
 
-const NO_TOKEN: WireToken = {
+/** Each field of a token, in the order in which the command line and the terminal UI show them. */
+export const NO_TOKEN: WireToken = {
   id: NOT_SAID,
-  project_id: NOT_SAID,
   name: null,
-  is_active: true,
+  project_id: NOT_SAID,
   state: NO_WORD,
+  is_active: true,
   expires_at: NOT_SAID,
-  max_requests: NaN,
   request_count: NaN,
+  max_requests: NaN,
   cache_hit_count: NaN,
   created_at: NOT_SAID,
   last_used_at: NOT_SAID,

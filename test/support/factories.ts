@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import type { KnownToken, NewProject, NewToken } from '../../daemon/core/ports.js';
+import { tokenExample } from '../../daemon/api/schemas.js';
 import { DEFAULT_TERMS, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
 
 const CREATED_MS = Date.UTC(2030, 0, 1, 12);
@@ -89,6 +90,7 @@ export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
 export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
   const created_at = fields.created_at ?? timestamp(CREATED_MS);
   return {
+    ...tokenExample,
     id: TOKEN_ID,
     project_id: PROJECT_ID,
     name: null,

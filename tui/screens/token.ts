@@ -1,5 +1,5 @@
 /** One token looked at closely. */
-import { relativeTime, shortId } from '../../console/views.js';
+import { relativeTime, shortId, TOKEN_LINES } from '../../console/views.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { commandLine } from '../keys/tokens.js';
 import { bar, columnChart } from '../parts/charts.js';
@@ -12,7 +12,7 @@ import { cut, fitted, strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changing.js';
 import { projectName } from '../state/projects.js';
 import { daemonNow, type State, type TokenState } from '../state/state.js';
-import { FACTS, historyRows, lately, LINES_ABOVE_HISTORY } from '../state/token.js';
+import { historyRows, lately, LINES_ABOVE_HISTORY } from '../state/token.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { waiting } from './tokens.js';
 
@@ -112,7 +112,7 @@ function minute(state: State): Strip {
 
 function identity(state: State, token: WireToken): Strip[] {
   return [
-    ...FACTS.map(([property, name]) => fact(name, shown(state, token, property), NAME_COLUMNS)),
+    ...TOKEN_LINES.map(([property, name]) => fact(name, shown(state, token, property), NAME_COLUMNS)),
     fact('command', strip(commandLine(state), text('  Y copies it', 'faint')), NAME_COLUMNS),
   ];
 }

@@ -69,13 +69,10 @@ export function used(state: State, event: WireEvent): State {
 export const lately = ({ token, nowMs }: State): readonly number[] =>
   (token?.requestsMs ?? []).filter((atMs) => nowMs - atMs < MINUTE_MS);
 
-/** What is shown of the token line by line. */
-export const FACTS = Object.entries(TOKEN_LINES).filter((line): line is [keyof WireToken, string] => line[1] !== null);
-
 // What is counted of it, its last day, blank lines, titles and the command.
 const OTHER_LINES = 18;
 /** The lines of the screen above its history; there is at least one for that. */
-export const LINES_ABOVE_HISTORY = FACTS.length + OTHER_LINES;
+export const LINES_ABOVE_HISTORY = TOKEN_LINES.length + OTHER_LINES;
 
 /** One for all of its use, one for each change, and one that says where there are more. */
 export function historyRows({ lastUse, changes, isCut }: TokenHistory): number {
