@@ -1,6 +1,7 @@
 /** All that the terminal UI knows, as plain data. Screens show it, `reduce` and the commands of the keys make the next one of it. */
 import type {
   CachePurge,
+  TokenCreateTerms,
   WireAuditRecord,
   WireCache,
   WireEvent,
@@ -211,10 +212,13 @@ export interface DialogItem {
   isWarning: boolean;
 }
 
+/** A term of a token is called as the API calls it, but for those that have another label below. */
+type TermLabel = Capitalize<Exclude<keyof TokenCreateTerms, 'project_id' | 'max_requests'>>;
+
 /** What a field is called on the screen, and everywhere else: no two of a dialog have the same. */
 export type Label =
+  | TermLabel
   | 'Project'
-  | 'Name'
   | 'Expires in'
   | 'Requests'
   | 'Reason'
