@@ -41,6 +41,8 @@ export interface ComposeOptions {
   version: string;
   /** How long a database server is waited for, in place of what is shipped. */
   waits?: Readonly<DatabaseWaits>;
+  /** How long a command to Redis may take while a request waits for it, in ms, in place of what is shipped. */
+  redisCommandMs?: number;
   /** Told of every request on /v1 that is over. */
   onEnded?: OnEnded;
 }
@@ -90,9 +92,9 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 
 /** @param opened where all goes that must be let go of when this fails. */
 async function started(options: ComposeOptions, opened: Opened): Promise<Daemon> {
-  const { settings, reloadable, log, clock, version, waits = DATABASE_WAITS } = options;
+  const { settings, reloadable, log, clock, version, waits = DATABASE_WAITS, redisCommandMs } = options;
   const live = { current: reloadable };
-  const context = { settings, live, log, clock, version, instanceId: randomUUID(), waits };
+  const context = { settings, live, log, clock, version, instanceId: randomUUID(), waits, redisCommandMs };
   const parts = await built(context, options.onEnded, opened);
   const { storage, core, traffic, management } = parts;
   const { server, managementServer } = management;

@@ -15,4 +15,6 @@ export interface BuildContext {
   instanceId: string;
   /** How long a database server is waited for. */
   waits: Readonly<DatabaseWaits>;
+  /** How long a command to Redis may take while a request waits for it, in ms; as shipped when undefined. */
+  redisCommandMs: number | undefined;
 }

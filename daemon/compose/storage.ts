@@ -16,12 +16,14 @@ export interface Storage {
  * @throws {SettingsError} when the configuration does not fit what is there.
  */
 export async function openStorage(context: BuildContext, opened: Opened): Promise<Storage> {
-  const { settings, live, clock, log, instanceId, waits } = context;
+  const { settings, live, clock, log, instanceId, waits, redisCommandMs } = context;
   const stores = opened.add(await openStores(settings, { clock, waits }));
   const { records, anchors } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));
   const deriveKey = (purpose: string) => stores.deriveKey(purpose);
   const isShared = stores.neighbourhood !== null;
-  const shared = opened.add(await openSharedStores({ settings, live, clock, log, instanceId, deriveKey, isShared }));
+  const shared = opened.add(
+    await openSharedStores({ settings, live, clock, log, instanceId, deriveKey, isShared, redisCommandMs }),
+  );
   return { stores, auditFiles, shared };
 }

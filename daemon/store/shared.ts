@@ -39,6 +39,8 @@ export interface SharedStoresOptions {
   deriveKey: (purpose: string) => Buffer;
   /** Whether other instances use the same database. */
   isShared: boolean;
+  /** How long a command to Redis may take while a request waits for it, in ms; as shipped when undefined. */
+  redisCommandMs: number | undefined;
 }
 
 /**
@@ -46,7 +48,7 @@ export interface SharedStoresOptions {
  * second at most; one that is away keeps nobody from starting.
  */
 export async function openSharedStores(options: SharedStoresOptions): Promise<SharedStores> {
-  const { settings, live, clock, log, instanceId, deriveKey, isShared } = options;
+  const { settings, live, clock, log, instanceId, deriveKey, isShared, redisCommandMs } = options;
   const address = redisAddressFrom(settings);
   const isInMemory = settings.httpCacheEnabled && settings.httpCacheBackend === 'memory';
   const memory = isInMemory ? new MemoryResponseCache(live, clock) : null;
@@ -69,7 +71,7 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
     import('./redis/rate-windows.js'),
     import('./redis/response-cache.js'),
   ]);
-  const redis = new RedisConnection({ address, clock, log });
+  const redis = new RedisConnection({ address, clock, log, commandMs: redisCommandMs });
   const isCached = settings.httpCacheEnabled && !isInMemory;
   const cache = isCached
     ? new RedisResponseCache({ connection: redis, clock, key: deriveKey('response cache') })

@@ -64,6 +64,8 @@ export interface TestDaemonOptions {
   clock?: TestClock;
   /** How long a database server is waited for, in place of what is shipped. */
   waits?: Readonly<DatabaseWaits>;
+  /** How long a command to Redis may take while a request waits for it, in place of the 50 ms that are shipped. */
+  redisCommandMs?: number | undefined;
   /** Leaves it to the daemon to make its key file, rather than to be given one that would be recognised in a leak. */
   makesKeyFile?: boolean;
   /** Leaves it to the daemon to make the tables too. AUTO_MIGRATE does so as well, whatever its value. */
@@ -78,6 +80,7 @@ export async function startDaemon({
   dir: given,
   clock = new TestClock(),
   waits = DATABASE_WAITS,
+  redisCommandMs,
   makesKeyFile = false,
   makesTables = false,
 }: TestDaemonOptions = {}): Promise<TestDaemon> {
@@ -109,6 +112,7 @@ export async function startDaemon({
     log,
     clock,
     waits,
+    ...(redisCommandMs !== undefined && { redisCommandMs }),
     version: '0.1.0',
     onEnded: (request) => {
       ended.push(request);

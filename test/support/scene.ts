@@ -23,9 +23,9 @@ export class Scene {
   }
 
   /** @param upstream in place of the scene's own provider. */
-  static async open(env: Environment = {}, upstream?: string): Promise<Scene> {
+  static async open(env: Environment = {}, upstream?: string, redisCommandMs?: number): Promise<Scene> {
     const provider = await startProvider();
-    const scene = new Scene(provider, await startDaemon({ upstream: upstream ?? provider.url, env }));
+    const scene = new Scene(provider, await startDaemon({ upstream: upstream ?? provider.url, env, redisCommandMs }));
     scene.project = await scene.daemon.createProject();
     await scene.begin();
     return scene;

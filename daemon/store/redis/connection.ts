@@ -71,7 +71,7 @@ export interface ConnectionOptions {
   clock: Clock;
   log: Log;
   /** How long a command may take; 50 ms, for a request waits for it, unless given. */
-  commandMs?: number;
+  commandMs?: number | undefined;
   /** What it is for, when that is not requests: for the log, and for whoever lists the clients of Redis. */
   purpose?: string;
 }

@@ -6,7 +6,7 @@ import { auditOf, bodyOf, changesOf, lastAuditOf, problemOf, write } from '../..
 import { eventually } from '../../support/eventually.js';
 import { head } from '../../support/raw.js';
 import { freePort } from '../../support/ports.js';
-import { TestRedis, WITHOUT_REDIS } from '../../support/redis.js';
+import { TestRedis, UNHURRIED_REDIS_MS, WITHOUT_REDIS } from '../../support/redis.js';
 import { Scene } from '../../support/scene.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -18,7 +18,7 @@ describe('the management of the cache', () => {
 
   const withDaemon = (env: () => Record<string, string> | Promise<Record<string, string>>) => {
     before(async () => {
-      scene = await Scene.open(await env());
+      scene = await Scene.open(await env(), undefined, UNHURRIED_REDIS_MS);
     });
     beforeEach(() => scene.begin());
     afterEach(() => scene.end());
