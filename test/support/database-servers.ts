@@ -140,6 +140,14 @@ export class DatabaseServer {
     this.#process = spawn('setpriv', asUser(this.kind, [...command, ...this.#tlsOptions()]), { stdio: 'ignore' });
     await once(this.#process, 'spawn');
     await eventually(`${this.kind} listens`, () => this.#listens(), 30_000);
+    // PostgreSQL accepts connections before it serves them.
+    const admin = this.#asAdministrator();
+    const serves = () =>
+      admin.query('SELECT 1').then(
+        () => true,
+        () => false,
+      );
+    await eventually(`${this.kind} serves`, serves, 30_000).finally(() => admin.close());
   }
 
   #listens(): Promise<boolean> {
@@ -156,17 +164,15 @@ export class DatabaseServer {
     });
   }
 
+  #asAdministrator(): Sequelize {
+    return new Sequelize(this.#urlOf(this.kind === 'postgres' ? 'postgres' : 'mysql'), { logging: false });
+  }
+
   /** @returns the URL of a new, empty database. */
   async newDatabase(): Promise<string> {
     this.#databases += 1;
     const name = `llmp_${this.#databases}`;
-    const admin = new Sequelize(this.#urlOf(this.kind === 'postgres' ? 'postgres' : 'mysql'), { logging: false });
-    await eventually(`${this.kind} serves`, () =>
-      admin.query('SELECT 1').then(
-        () => true,
-        () => false,
-      ),
-    );
+    const admin = this.#asAdministrator();
     await admin.query(`CREATE DATABASE ${name}`);
     await admin.close();
     return this.#urlOf(name);

@@ -1,4 +1,4 @@
-/** nginx with the example that the README gives for two instances; only paths and ports are others. */
+/** nginx with the shipped example for two instances. Only paths and ports differ. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -36,6 +36,11 @@ export class Nginx {
 
   get complaints(): string {
     return readFileSync(join(this.#dir, 'error.log'), 'utf8');
+  }
+
+  /** It tries each instance, without health checks. */
+  sendsTo(): boolean {
+    return true;
   }
 
   async #begin([one, other]: readonly [string, string]): Promise<void> {
@@ -81,7 +86,8 @@ export class Nginx {
   }
 }
 
-function listens(port: number): Promise<boolean> {
+/** Whether something accepts connections on this port. */
+export function listens(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('error', () => {

@@ -95,7 +95,7 @@ describe('the probes', () => {
       ['/ready', 200],
       ['/health', 503],
     ] as const) {
-      it(`${path} waits a second at most for one that does not answer`, async () => {
+      it(`${path} waits a second at most for one that does not respond`, async () => {
         const silent = takeDatabaseAway(daemon, () => new Promise<never>(() => undefined));
         outage = silent;
         const answer = probe(daemon, path);
