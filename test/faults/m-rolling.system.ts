@@ -1,4 +1,4 @@
-/** Two instances behind nginx, as the README has it: what goes through, and a restart of one after the other. */
+/** Two instances behind nginx and behind HAProxy, with the shipped examples: what is forwarded, and a rolling restart under load. */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -9,7 +9,9 @@ import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { eventually } from '../support/eventually.js';
 import { Fleet, type Member } from '../support/fleet.js';
+import { HaProxy, WITHOUT_HAPROXY } from '../support/haproxy.js';
 import { Nginx, WITHOUT_NGINX } from '../support/nginx.js';
+import { freePort } from '../support/ports.js';
 import { ask, head } from '../support/raw.js';
 import { Realtime } from '../support/realtime.js';
 
@@ -17,170 +19,213 @@ const ROUNDS = 2;
 const CLIENTS = 8;
 const kind: ServerKind = WITHOUT.postgres ? 'mysql' : 'postgres';
 
-describe(`M: two instances behind nginx${WITHOUT_NGINX || WITHOUT[kind]}`, function () {
-  this.timeout(120_000);
-  let server: DatabaseServer;
-  let fleet: Fleet;
-  let nginx: Nginx;
-  let project: WireProject;
-  let token: WireTokenCreated;
-  /** Where they write their audit files. */
-  let folders: string[];
+interface Front {
+  url: string;
+  complaints: string;
+  /** Whether it sends requests to the instance with this index. An operator waits for that before the next restart. */
+  sendsTo(index: number): boolean;
+  stop(): Promise<void>;
+}
 
-  before(async function () {
-    if (WITHOUT_NGINX || WITHOUT[kind]) this.skip();
-    server = await DatabaseServer.shared(kind);
-    folders = [temporaryFolder(), temporaryFolder()];
-    const dir = temporaryFolder();
-    const sockets = [join(dir, '1.sock'), join(dir, '2.sock')] as const;
-    fleet = await Fleet.start(server, {
-      count: 2,
-      env: { TRUSTED_PROXIES: '127.0.0.1', SHUTDOWN_DELAY: '1s', SHUTDOWN_GRACE: '10s', ENABLE_METRICS: 'true' },
-      envOf: (index) => ({
-        LISTEN_ADDR: `unix:${sockets[index]}`,
+/** Each proxy with what its example asks of the two instances. */
+const FRONTS = [
+  {
+    name: 'nginx',
+    without: WITHOUT_NGINX,
+    instances: () => {
+      const dir = temporaryFolder();
+      const sockets = [join(dir, '1.sock'), join(dir, '2.sock')] as const;
+      const env = sockets.map((socket) => ({
+        LISTEN_ADDR: `unix:${socket}`,
         MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0',
-        AUDIT_LOG_FILE: join(folders[index] ?? '', 'audit.log'),
-      }),
-    });
-    nginx = await Nginx.start(sockets);
-    project = await fleet.createProject();
-  });
-  beforeEach(async () => {
-    token = await fleet.createToken(project.id, 0);
-  });
-  after(async () => {
-    if (WITHOUT_NGINX || WITHOUT[kind]) return;
-    await nginx.stop();
-    await fleet.stop();
-  });
+        SHUTDOWN_DELAY: '1s',
+      }));
+      return Promise.resolve({ env, start: (): Promise<Front> => Nginx.start(sockets) });
+    },
+  },
+  {
+    name: 'HAProxy',
+    without: WITHOUT_HAPROXY,
+    instances: async () => {
+      const dir = temporaryFolder();
+      const one = { socket: join(dir, '1.sock'), managementPort: await freePort() };
+      const other = { socket: join(dir, '2.sock'), managementPort: await freePort() };
+      const env = [one, other].map(({ socket, managementPort }) => ({
+        LISTEN_ADDR: `unix:${socket}`,
+        MANAGEMENT_LISTEN_ADDR: `127.0.0.1:${managementPort}`,
+        SHUTDOWN_DELAY: '2s',
+      }));
+      return { env, start: (): Promise<Front> => HaProxy.start([one, other]) };
+    },
+  },
+];
 
-  /** A short request. @returns its status, or why there was none. */
-  const short = (method: 'GET' | 'POST', agent: Agent | false): Promise<number | string> =>
-    new Promise((resolve) => {
-      const body = method === 'POST' ? JSON.stringify({ model: 'm', n: 1 }) : '';
-      const headers = {
-        authorization: `Bearer ${token.token}`,
-        ...(body && { 'content-type': 'application/json', 'content-length': String(body.length) }),
-      };
-      const req = request(`${nginx.url}/v1/of/${token.id}`, { method, agent, headers }, (res) => {
-        res.on('error', (error) => {
+for (const { name, without, instances } of FRONTS) {
+  describe(`M: two instances behind ${name}${without || WITHOUT[kind]}`, function () {
+    this.timeout(120_000);
+    let server: DatabaseServer;
+    let fleet: Fleet;
+    let front: Front;
+    let project: WireProject;
+    let token: WireTokenCreated;
+    /** Where they write their audit files. */
+    let folders: string[];
+
+    before(async function () {
+      if (without || WITHOUT[kind]) this.skip();
+      server = await DatabaseServer.shared(kind);
+      folders = [temporaryFolder(), temporaryFolder()];
+      const { env, start } = await instances();
+      fleet = await Fleet.start(server, {
+        count: 2,
+        env: { TRUSTED_PROXIES: '127.0.0.1', SHUTDOWN_GRACE: '10s', ENABLE_METRICS: 'true' },
+        envOf: (index) => ({ ...env[index], AUDIT_LOG_FILE: join(folders[index] ?? '', 'audit.log') }),
+      });
+      front = await start();
+      project = await fleet.createProject();
+    });
+    beforeEach(async () => {
+      token = await fleet.createToken(project.id, 0);
+    });
+    after(async () => {
+      if (without || WITHOUT[kind]) return;
+      await front.stop();
+      await fleet.stop();
+    });
+
+    /** A short request. @returns its status, or why there was none. */
+    const short = (method: 'GET' | 'POST', agent: Agent | false): Promise<number | string> =>
+      new Promise((resolve) => {
+        const body = method === 'POST' ? JSON.stringify({ model: 'm', n: 1 }) : '';
+        const headers = {
+          authorization: `Bearer ${token.token}`,
+          ...(body && { 'content-type': 'application/json', 'content-length': String(body.length) }),
+        };
+        const req = request(`${front.url}/v1/of/${token.id}`, { method, agent, headers }, (res) => {
+          res.on('error', (error) => {
+            resolve(String(error));
+          });
+          res.on('end', () => {
+            resolve(res.complete ? (res.statusCode ?? 0) : 'cut');
+          });
+          res.resume();
+        });
+        req.on('error', (error) => {
           resolve(String(error));
         });
-        res.on('end', () => {
-          resolve(res.complete ? (res.statusCode ?? 0) : 'cut');
-        });
-        res.resume();
+        req.end(body);
       });
-      req.on('error', (error) => {
-        resolve(String(error));
+
+    /** Of the file of uses of the member with this index. */
+    const linesOf = async (index: number) =>
+      (await readFile(join(folders[index] ?? '', 'audit-use.log'), 'utf8')).split('\n').filter(Boolean);
+    const restart = async (member: Member) => {
+      await member.stop();
+      await member.begin();
+      await eventually('it is ready', async () => (await fetch(`${member.url}/ready`)).status === 200);
+    };
+
+    it('M01 M03 that are restarted one after the other under load fail no short request, and send none twice', async () => {
+      const state = { isOver: false };
+      const answers = new Map<number | string, number>();
+      const kept = new Agent({ keepAlive: true });
+      const clients = Array.from({ length: CLIENTS }, async (_, index) => {
+        for (let n = 0; !state.isOver; n++) {
+          const answer = await short((n + index) % 2 ? 'GET' : 'POST', index < CLIENTS / 2 ? kept : false);
+          answers.set(answer, (answers.get(answer) ?? 0) + 1);
+        }
       });
-      req.end(body);
+      await eventually('there is load', () => fleet.reached(token.id) > 100);
+      for (let round = 0; round < ROUNDS; round++)
+        for (const [index, member] of fleet.members.entries()) {
+          await restart(member);
+          await eventually('the proxy uses it again', () => front.sendsTo(index));
+        }
+      state.isOver = true;
+      await Promise.all(clients);
+      kept.destroy();
+      const count = answers.get(200) ?? 0;
+      expect([...answers.keys()], JSON.stringify([...answers]) + front.complaints).to.deep.equal([200]);
+      expect(count).to.be.above(500);
+      expect(fleet.reached(token.id), 'at the provider').to.equal(count);
+      await eventually('all are counted', async () => (await fleet.counted(token.id)).requestCount === count);
     });
 
-  /** Of the file of uses of the member with this index. */
-  const linesOf = async (index: number) =>
-    (await readFile(join(folders[index] ?? '', 'audit-use.log'), 'utf8')).split('\n').filter(Boolean);
-  const restart = async (member: Member) => {
-    await member.stop();
-    await member.begin();
-    await eventually('it is ready', async () => (await fetch(`${member.url}/ready`)).status === 200);
-  };
+    it('get streams, pieces of uploads and WebSockets passed on as they come', async () => {
+      const { provider } = fleet;
+      const shipped = provider.answer;
+      let goOn = (): void => undefined;
+      provider.answer = (_req, res) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: first\n\n');
+        goOn = () => res.end('data: last\n\n');
+      };
+      const stream = await fetch(`${front.url}/v1/stream`, { headers: { authorization: `Bearer ${token.token}` } });
+      const reader = stream.body!.getReader();
+      expect(Buffer.from((await reader.read()).value ?? '').toString()).to.equal('data: first\n\n');
+      goOn();
+      expect(Buffer.from((await reader.read()).value ?? '').toString()).to.equal('data: last\n\n');
+      expect((await reader.read()).done).to.equal(true);
+      provider.answer = shipped;
 
-  it('M01 M03 that are restarted one after the other under load fail no short request, and send none twice', async () => {
-    const state = { isOver: false };
-    const answers = new Map<number | string, number>();
-    const kept = new Agent({ keepAlive: true });
-    const clients = Array.from({ length: CLIENTS }, async (_, index) => {
-      for (let n = 0; !state.isOver; n++) {
-        const answer = await short((n + index) % 2 ? 'GET' : 'POST', index < CLIENTS / 2 ? kept : false);
-        answers.set(answer, (answers.get(answer) ?? 0) + 1);
+      let reached = 0;
+      const { onHead } = provider;
+      provider.onHead = () => (reached += 1);
+      const upload = request(`${front.url}/v1/upload`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token.token}` },
+      });
+      upload.write('the first.');
+      await eventually('the provider has it begun', () => reached === 1);
+      provider.onHead = onHead;
+      upload.end('the second');
+      const [answer] = (await once(upload, 'response')) as [IncomingMessage];
+      expect(answer.statusCode).to.equal(200);
+      answer.resume();
+
+      const realtime = new Realtime(provider);
+      const { client, socket } = await realtime.begin(front.url, token.token);
+      const heard = once(client, 'message');
+      socket.send('hello');
+      expect(String((await heard)[0])).to.equal('hello');
+      client.close();
+      await once(client, 'close');
+    });
+
+    it('see who the client is, whatever it says, and what is too large refuse themselves', async () => {
+      const from = (fields: Record<string, string>, method = 'GET') =>
+        ask(front.url, head(`${method} /v1/models`, token.token, { 'X-Forwarded-For': '203.0.113.9', ...fields }));
+      expect((await from({})).status).to.equal(200);
+      const uses = async () =>
+        (await Promise.all(fleet.members.map((_, index) => linesOf(index))))
+          .flat()
+          .filter((line) => line.includes(token.id));
+      await eventually('the use is recorded', async () => (await uses()).length === 1);
+      expect((await uses())[0])
+        .to.include('"127.0.0.1"')
+        .and.not.to.include('203.0.113.9');
+      expect((await from({ 'X-Long': 'x'.repeat(10_000) })).status).to.equal(200);
+      const long = await from({ 'X-Long': 'x'.repeat(40_000) });
+      expect({ status: long.status, code: long.json.code }).to.deep.equal({ status: 431, code: 'headers_too_large' });
+      const large = await from({ 'Content-Length': '50000001' }, 'POST');
+      expect({ status: large.status, code: large.json.code }).to.deep.equal({ status: 413, code: 'body_too_large' });
+    });
+
+    it('H17 show nobody there what is for operators', async () => {
+      const bearer = { Authorization: `Bearer ${MANAGEMENT_TOKEN}` };
+      for (const target of [
+        '/manage/projects',
+        '/metrics',
+        '/ready',
+        '/v1/../manage/projects',
+        '/v1/%2e%2e/manage/projects',
+        '/manage/projects/..%2f..%2fv1/',
+        '//manage/projects',
+      ]) {
+        const answer = await ask(front.url, head(`GET ${target}`, null, bearer));
+        // A path with dots in it is llmp's own 400 where the proxy does not resolve it.
+        expect(answer.status, target).to.be.oneOf([400, 404]);
+        expect(answer.text, target).not.to.include('fleet');
       }
     });
-    await eventually('there is load', () => fleet.reached(token.id) > 100);
-    for (let round = 0; round < ROUNDS; round++) for (const member of fleet.members) await restart(member);
-    state.isOver = true;
-    await Promise.all(clients);
-    kept.destroy();
-    const count = answers.get(200) ?? 0;
-    expect([...answers.keys()], JSON.stringify([...answers]) + nginx.complaints).to.deep.equal([200]);
-    expect(count).to.be.above(500);
-    expect(fleet.reached(token.id), 'at the provider').to.equal(count);
-    await eventually('all are counted', async () => (await fleet.counted(token.id)).requestCount === count);
   });
-
-  it('get streams, pieces of uploads and WebSockets passed on as they come', async () => {
-    const { provider } = fleet;
-    const shipped = provider.answer;
-    let goOn = (): void => undefined;
-    provider.answer = (_req, res) => {
-      res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: first\n\n');
-      goOn = () => res.end('data: last\n\n');
-    };
-    const stream = await fetch(`${nginx.url}/v1/stream`, { headers: { authorization: `Bearer ${token.token}` } });
-    const reader = stream.body!.getReader();
-    expect(Buffer.from((await reader.read()).value ?? '').toString()).to.equal('data: first\n\n');
-    goOn();
-    expect(Buffer.from((await reader.read()).value ?? '').toString()).to.equal('data: last\n\n');
-    expect((await reader.read()).done).to.equal(true);
-    provider.answer = shipped;
-
-    let reached = 0;
-    const { onHead } = provider;
-    provider.onHead = () => (reached += 1);
-    const upload = request(`${nginx.url}/v1/upload`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token.token}` },
-    });
-    upload.write('the first.');
-    await eventually('the provider has it begun', () => reached === 1);
-    provider.onHead = onHead;
-    upload.end('the second');
-    const [answer] = (await once(upload, 'response')) as [IncomingMessage];
-    expect(answer.statusCode).to.equal(200);
-    answer.resume();
-
-    const realtime = new Realtime(provider);
-    const { client, socket } = await realtime.begin(nginx.url, token.token);
-    const heard = once(client, 'message');
-    socket.send('hello');
-    expect(String((await heard)[0])).to.equal('hello');
-    client.close();
-    await once(client, 'close');
-  });
-
-  it('see who the client is, whatever it says, and what is too large refuse themselves', async () => {
-    const from = (fields: Record<string, string>, method = 'GET') =>
-      ask(nginx.url, head(`${method} /v1/models`, token.token, { 'X-Forwarded-For': '203.0.113.9', ...fields }));
-    expect((await from({})).status).to.equal(200);
-    const uses = async () =>
-      (await Promise.all(fleet.members.map((_, index) => linesOf(index))))
-        .flat()
-        .filter((line) => line.includes(token.id));
-    await eventually('the use is recorded', async () => (await uses()).length === 1);
-    expect((await uses())[0])
-      .to.include('"127.0.0.1"')
-      .and.not.to.include('203.0.113.9');
-    expect((await from({ 'X-Long': 'x'.repeat(10_000) })).status).to.equal(200);
-    const long = await from({ 'X-Long': 'x'.repeat(40_000) });
-    expect({ status: long.status, code: long.json.code }).to.deep.equal({ status: 431, code: 'headers_too_large' });
-    const large = await from({ 'Content-Length': '50000001' }, 'POST');
-    expect({ status: large.status, code: large.json.code }).to.deep.equal({ status: 413, code: 'body_too_large' });
-  });
-
-  it('H17 show nobody there what is for operators', async () => {
-    const bearer = { Authorization: `Bearer ${MANAGEMENT_TOKEN}` };
-    for (const target of [
-      '/manage/projects',
-      '/metrics',
-      '/ready',
-      '/v1/../manage/projects',
-      '/v1/%2e%2e/manage/projects',
-      '/manage/projects/..%2f..%2fv1/',
-      '//manage/projects',
-    ]) {
-      const answer = await ask(nginx.url, head(`GET ${target}`, null, bearer));
-      expect(answer.status, target).to.equal(404);
-      expect(answer.text, target).not.to.include('fleet');
-    }
-  });
-});
+}
