@@ -1,4 +1,4 @@
-/** The documentation that is generated from the declarations: the README's table, the example file and llmp.env(5). */
+/** The documentation of settings, generated from the declarations: docs/settings.md, the example file and llmp.env(5). */
 import { SECTIONS, type Setting } from './declarations.js';
 import { chapter, entries, heading, paragraphs, roff } from './roff.js';
 import { documentedDefault } from './settings.js';
@@ -7,28 +7,6 @@ const sections = Object.entries(SECTIONS).map(([title, declared]) => ({
   title,
   settings: Object.values<Setting<unknown>>(declared),
 }));
-const all = sections.flatMap(({ settings }) => settings);
-
-// ---- README
-
-export const README_BEGIN = '<!-- settings, written by npm run docs -->\n\n<!-- prettier-ignore-start -->\n\n';
-export const README_END = '\n<!-- prettier-ignore-end -->\n';
-
-/** @throws when `readme` has no place for it. */
-export function withSettingsTable(readme: string): string {
-  const [before, rest] = readme.split(README_BEGIN);
-  const end = rest?.indexOf(README_END) ?? -1;
-  if (before === undefined || rest === undefined || end === -1) throw new Error('no place for the settings');
-  return before + README_BEGIN + settingsTable() + rest.slice(end);
-}
-
-function settingsTable(): string {
-  const rows = all.map(
-    (it) => `| \`${it.name}\` | ${defaultInTable(it)} | ${it.isReloadable ? 'yes' : ''} | ${it.meaning} |`,
-  );
-  const table = ['| name | default | SIGHUP | |', '| --- | --- | --- | --- |', ...rows];
-  return `${table.join('\n')}\n`;
-}
 
 function defaultInTable(setting: Setting<unknown>): string {
   if (setting.isRequired) return 'required';
@@ -36,6 +14,51 @@ function defaultInTable(setting: Setting<unknown>): string {
   if (text === null) return 'none';
   return typeof setting.default === 'string' ? `\`${text}\`` : text;
 }
+
+// ---- docs/settings.md
+
+/** @returns the page as Markdown: an introduction, then a table for each section of the declarations. */
+export function settingsPage(): string {
+  const lines = [
+    '<!-- Written by `npm run docs` from config/declarations.ts. Do not edit it here. -->',
+    '',
+    '# Settings',
+    '',
+    'llmp reads its settings from environment variables, or from a file with one `NAME=value` per line that you pass with `--env-file`.',
+    '[config/llmp.env.example](../config/llmp.env.example) is a file to start from. The manual page is `llmp.env(5)`.',
+    '',
+    'For each setting, llmp uses the first of these that exists:',
+    '',
+    '1. the environment variable `NAME`;',
+    '2. the environment variable `NAME_FILE`: the path of a file that contains the value;',
+    '3. `NAME` or `NAME_FILE` in the file that `--env-file` names;',
+    '4. under systemd, the credential with the name in lower case and dashes, for example `management-token`.',
+    '',
+    'Durations are written `500ms`, `120s`, `2m` or `1h`. Sizes are written `50MB` (powers of 1000) or `50MiB` (powers of 1024).',
+    'llmp rejects a value that it does not understand, and it lists all wrong settings at once.',
+    '',
+    '- `llmp config validate` checks the settings without starting a daemon.',
+    '- `llmp config show --origin` shows the effective settings and where each came from. Secrets are masked.',
+    '- SIGHUP makes a running daemon read the file again. It applies the settings marked "yes" under SIGHUP; the others need a restart.',
+    '  If a setting is wrong, the daemon keeps all its current settings and logs the error.',
+  ];
+  for (const { title, settings } of sections) {
+    lines.push(
+      '',
+      `## ${title}`,
+      '',
+      '| Name | Default | SIGHUP | Meaning | Accepted values |',
+      '| --- | --- | --- | --- | --- |',
+    );
+    for (const it of settings) {
+      const cells = [`\`${it.name}\``, defaultInTable(it), it.isReloadable ? 'yes' : 'no', it.meaning, it.kind.accepts];
+      lines.push(`| ${cells.map(inCell).join(' | ')} |`);
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+const inCell = (text: string) => text.replaceAll('|', '\\|');
 
 // ---- llmp.env.example
 

@@ -1,14 +1,14 @@
 /** `npm run docs`: writes what is generated from the declarations. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { exampleFile, manualPage, withSettingsTable } from './documents.js';
+import { exampleFile, manualPage, settingsPage } from './documents.js';
 import { shippedFiles } from './systemd/shipped.js';
 
 // The compiled file stands two folders below.
 const ROOT = join(import.meta.dirname, '../..');
 
 const documents = {
-  'README.md': withSettingsTable(readFileSync(join(ROOT, 'README.md'), 'utf8')),
+  'docs/settings.md': settingsPage(),
   'config/llmp.env.example': exampleFile(),
   'man/llmp.env.5': manualPage(),
   ...Object.fromEntries([...shippedFiles()].map(([name, text]) => [`config/systemd/${name}`, text])),

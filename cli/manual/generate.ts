@@ -1,6 +1,7 @@
-/** `npm run docs`: writes the pages of the commands, and names all pages in package.json. */
+/** `npm run docs`: writes the pages of the commands and of the keys, and names all manual pages in package.json. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { markdownPages } from './markdown.js';
 import { manualPages } from './pages.js';
 
 // The compiled file stands three folders below.
@@ -8,6 +9,7 @@ const ROOT = join(import.meta.dirname, '../../..');
 const FOLDER = join(ROOT, 'man');
 
 for (const [name, text] of await manualPages()) writeFileSync(join(FOLDER, name), text);
+for (const [name, text] of await markdownPages()) writeFileSync(join(ROOT, 'docs', name), text);
 
 const path = join(ROOT, 'package.json');
 const manifest = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;

@@ -80,7 +80,7 @@ function pageOf(tree: Tree, word: string): string {
   ]);
 }
 
-const OTHER_OPTIONS = 'Those that every command takes, such as `-o`, `-q` and `--server`, are in llmp(1).';
+const OTHER_OPTIONS = 'Global options, such as `-o`, `-q` and `--server`, are described in llmp(1).';
 
 function otherNames(tree: Tree, word: string, own: Command | undefined): string[] {
   if (own?.alias !== undefined) return [`\`llmp ${own.alias}\` is the same.`];

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EXIT } from '../../console/failure.js';
+import { markdownPages } from '../../cli/manual/markdown.js';
 import { manualPages } from '../../cli/manual/pages.js';
 import { plainPage } from '../../cli/manual/plain.js';
 import { wholeTree } from '../../cli/commands.js';
@@ -57,6 +58,15 @@ describe('the manual', () => {
       // Below the text groff repeats the title.
       const [, body] = /^([\s\S]*)\n.*\n$/.exec(page.text) ?? [];
       expect(words(plainPage(sourceOf(name), 80))).to.equal(words(body ?? ''));
+    });
+  }
+});
+
+describe('the pages on commands and keys in docs/', () => {
+  for (const name of ['cli.md', 'keys.md']) {
+    it(`have ${name} as \`npm run docs\` writes it`, async () => {
+      const text = (await markdownPages()).get(name);
+      expect(readFileSync(join(FOLDER, '../docs', name), 'utf8')).to.equal(text);
     });
   }
 });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { exampleFile, manualPage, withSettingsTable } from '../../config/documents.js';
+import { exampleFile, manualPage, settingsPage } from '../../config/documents.js';
 import { describeSettings } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { file, MANAGEMENT_TOKEN, problemsOf } from '../support/settings.js';
@@ -12,8 +12,8 @@ const textOf = (name: string) => readFileSync(join(ROOT, name), 'utf8');
 const { settings } = describeSettings({});
 
 describe('the documentation of settings is what `npm run docs` writes:', () => {
-  it("the README's table", () => {
-    expect(textOf('README.md')).to.equal(withSettingsTable(textOf('README.md')));
+  it('docs/settings.md', () => {
+    expect(textOf('docs/settings.md')).to.equal(settingsPage());
   });
 
   it('config/llmp.env.example', () => {
@@ -25,14 +25,10 @@ describe('the documentation of settings is what `npm run docs` writes:', () => {
   });
 });
 
-describe("the README's table", () => {
+describe('docs/settings.md', () => {
   it('names every setting once', () => {
-    const rows = [...textOf('README.md').matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+    const rows = [...textOf('docs/settings.md').matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
     expect(rows).to.deep.equal(settings.map(({ name }) => name));
-  });
-
-  it('is not written into a README that has no place for it', () => {
-    expect(() => withSettingsTable('# another README')).to.throw('no place');
   });
 });
 

@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.js';
 import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
 import { type Provider, startProvider } from '../support/provider.js';
 
-const README = resolve(import.meta.dirname, '../../../README.md');
+const PAGE = resolve(import.meta.dirname, '../../../docs/quick-start.md');
 const SHOWN_ADDRESS = '127.0.0.1:8080';
 // How a command shows that it waits, which is wiped away: at most as often as the machine is slow.
 // eslint-disable-next-line no-control-regex
@@ -23,9 +23,9 @@ interface Step {
   output: string;
 }
 
-/** The block of README.md in which a line that begins with `$ ` is typed, and what follows it is answered. */
+/** The block of docs/quick-start.md in which a line that begins with `$ ` is typed, and what follows it is answered. */
 function recorded(): Step[] {
-  const [, block = ''] = /```console\n([^]*?)```/.exec(readFileSync(README, 'utf8')) ?? [];
+  const [, block = ''] = /```console\n([^]*?)```/.exec(readFileSync(PAGE, 'utf8')) ?? [];
   return block
     .split(/^\$ /m)
     .slice(1)
@@ -80,7 +80,7 @@ const narrow = (text: string) =>
     .map((line) => line.replace(/ {2,}/g, '  ').trimEnd())
     .join('\n');
 
-describe('the transcript in the README', function () {
+describe('the recorded session in docs/quick-start.md', function () {
   this.timeout(60_000);
   let provider: Provider | undefined;
   let daemon: ListeningDaemon | undefined;

@@ -125,7 +125,7 @@ async function run(command: string, args: string[], folder: string): Promise<voi
       if (!error) done();
       else if (error.code === 'ENOENT') fail(new NotChecked(`${command} is not there`));
       else if (error.killed) fail(new NotChecked(`${command} took too long`));
-      else if (NO_ANSWER.test(said)) fail(new NotChecked(`the registry of ${command} does not answer`));
+      else if (NO_ANSWER.test(said)) fail(new NotChecked(`the registry of ${command} does not respond`));
       else fail(new Error(`${command} ${args.join(' ')}: ${said.slice(-2_000)}`));
     });
   });

@@ -1,4 +1,4 @@
-/** Backup and restore by the commands that the README has. */
+/** Backup and restore with the commands of docs/operate/backup.md. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -10,14 +10,14 @@ import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon
 import { DatabaseServer, WITHOUT } from '../support/database-servers.js';
 import { type Provider, startProvider } from '../support/provider.js';
 
-const README = readFileSync(resolve(import.meta.dirname, '../../../README.md'), 'utf8');
+const PAGE = readFileSync(resolve(import.meta.dirname, '../../../docs/operate/backup.md'), 'utf8');
 const WITHOUT_SQLITE3 =
   process.env.CI !== 'true' && spawnSync('sqlite3', ['--version']).error ? ' (skipped: no sqlite3 here)' : '';
 
 /** What stands in the block of commands behind that mark. */
 function commands(mark: string): string {
-  const [, block] = new RegExp(`<!-- ${mark} -->\\n\\n\`\`\`sh\\n([^]*?)\`\`\``).exec(README) ?? [];
-  if (block === undefined) throw new Error(`no ${mark} in the README`);
+  const [, block] = new RegExp(`<!-- ${mark} -->\\n\\n\`\`\`sh\\n([^]*?)\`\`\``).exec(PAGE) ?? [];
+  if (block === undefined) throw new Error(`no ${mark} in docs/operate/backup.md`);
   return block;
 }
 

@@ -111,11 +111,11 @@ describe(`R08 a unit of llmp${WITHOUT_SYSTEMD}`, function () {
   }
 });
 
-describe(`the steps of the README${WITHOUT_SYSTEMD}`, () => {
+describe(`the steps of docs/operate/systemd.md${WITHOUT_SYSTEMD}`, () => {
   it('install the units, their user and their folders on a machine that has none (finding F4)', function () {
     if (WITHOUT_SYSTEMD) this.skip();
-    const readme = readFileSync(resolve(FOLDER, '../../README.md'), 'utf8');
-    const block = /^### Under systemd$[^]*?```sh\n([^]*?)```/m.exec(readme)?.[1] ?? '';
+    const page = readFileSync(resolve(FOLDER, '../../docs/operate/systemd.md'), 'utf8');
+    const block = /^<!-- runs: systemd -->$[^]*?```sh\n([^]*?)```/m.exec(page)?.[1] ?? '';
     const root = temporaryFolder();
     mkdirSync(join(root, 'etc/systemd/system'), { recursive: true }); // As on Debian, where /etc/sysusers.d does not exist.
     mkdirSync(join(root, 'etc/tmpfiles.d'));
@@ -145,10 +145,10 @@ describe(`the steps of the README${WITHOUT_SYSTEMD}`, () => {
 
   it('say how much heap the limit of the units leaves (finding F8)', () => {
     expect(shippedFiles().get('llmp.service')).to.include('MemoryHigh=1G\n');
-    const readme = readFileSync(resolve(FOLDER, '../../README.md'), 'utf8');
-    expect(readme).to.match(/`MemoryHigh=1G`[^]*?550 MB of heap/);
+    const page = readFileSync(resolve(FOLDER, '../../docs/operate/systemd.md'), 'utf8');
+    expect(page).to.match(/`MemoryHigh=1G`[^]*?550 MB of heap/);
     // What systemd 252 and 257 say of the loaded unit. Offline they cannot see all of it, and say 0.1 more.
-    expect(readme).to.match(/`systemd-analyze security llmp`: 1\.3\)/);
+    expect(page).to.match(/`systemd-analyze security llmp`: 1\.3\)/);
   });
 });
 

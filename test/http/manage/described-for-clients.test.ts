@@ -257,9 +257,9 @@ describe('the description, for generators of clients', () => {
     }
   }
 
-  it('is named by the README and the manual (finding H12)', () => {
+  it('is named by the documentation and the manual (finding H12)', () => {
     const root = join(import.meta.dirname, '../../../..');
-    for (const name of ['README.md', 'man/llmp-daemon.8']) {
+    for (const name of ['docs/api.md', 'man/llmp-daemon.8']) {
       expect(readFileSync(join(root, name), 'utf8').replaceAll('\\', ''), name).to.include('GET /manage/openapi.json');
     }
   });

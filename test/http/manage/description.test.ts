@@ -1,3 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { apiPage } from '../../../daemon/http/manage/api-page.js';
+import { openApi } from '../../../daemon/http/manage/openapi.js';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
 import * as z from 'zod';
@@ -24,6 +28,8 @@ const operations: Operation[] = Object.entries(DESCRIPTION.paths).flatMap(([path
 );
 const queryOf = ({ described }: Operation) => described.parameters.map(resolved).filter((it) => it.in === 'query');
 const theListOfTokens = () => operations.find(({ described }) => described.operationId === 'listTokens')!;
+
+const ROOT = resolve(import.meta.dirname, '../../../..');
 
 describe('the description of the management API', () => {
   let daemon: TestDaemon;
@@ -212,3 +218,11 @@ function accepts(described: object, body: object): boolean {
   const { minProperties = 0, ...shape } = described as { minProperties?: number };
   return Object.keys(body).length >= minProperties && z.fromJSONSchema(shape).safeParse(body).success;
 }
+
+describe('docs/api.md', () => {
+  it('is what `npm run docs` writes', () => {
+    const page = readFileSync(join(ROOT, 'docs/api.md'), 'utf8');
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect(page).to.equal(apiPage(openApi(version)));
+  });
+});
