@@ -16,20 +16,20 @@ const STDIN = '-';
 
 export const TOKENS: Argument = {
   name: 'ID',
-  meaning: 'an id, or its first 6 characters or more; - for the ids on standard input, one a line',
+  meaning: 'token ID or unique prefix of 6 or more characters; - reads IDs from standard input, one per line',
   required: true,
   many: true,
   completes: 'token',
 };
 export const PROJECTS: Argument = {
   name: 'PROJECT',
-  meaning: 'a name, an id, or the first 6 characters of one or more; - for those on standard input, one a line',
+  meaning: 'project name, ID or unique prefix of 6 or more characters; - reads them from standard input, one per line',
   required: true,
   many: true,
   completes: 'project',
 };
 
-export const dryRun = flag('-n, --dry-run', 'say what would happen, and change nothing');
+export const dryRun = flag('-n, --dry-run', 'show what would change, without changing anything');
 
 /** What tokens and projects have in common. */
 interface Thing {
@@ -200,7 +200,7 @@ export async function confirmed(
 ): Promise<void> {
   if (globals.yes) return;
   if (!input.canAsk) {
-    throw usage('this needs a confirmation, and there is no terminal to ask on', { advice: 'Add --yes' });
+    throw usage('confirmation required, but there is no terminal', { advice: 'Use --yes to skip the prompt' });
   }
   if (!(await input.confirm(question))) throw usage('not confirmed, nothing was changed');
 }

@@ -32,9 +32,9 @@ const manual = async () => [(await import('./help/man.js')).manCommand(treeFor)]
 const MANAGED: Readonly<Record<string, Group>> = {
   token: { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
   project: { summary: 'create, list, activate and deactivate projects', load: projects },
-  cache: { summary: 'purge what the daemon keeps of answers', load: cache },
+  cache: { summary: 'inspect and purge the response cache', load: cache },
   audit: { summary: 'read, follow, export and verify the audit log', load: audit },
-  events: { summary: 'follow what happens', load: events },
+  events: { summary: 'stream live requests and changes', load: events },
 };
 
 /** By the words that lead to them. */
@@ -45,16 +45,16 @@ export const GROUPS: Readonly<Record<string, Group>> = {
     load: async () => (await Promise.all(Object.values(MANAGED).map((group) => group.load()))).flat(),
   },
   ...Object.fromEntries(Object.entries(MANAGED).map(([word, group]) => [`manage ${word}`, group])),
-  admin: { summary: 'the Admin UI as a service of its own', load: admin },
-  tui: { summary: 'tokens, projects, audit, cache and events in full screen', load: tui },
-  usage: { summary: 'what tokens were used for', load: usage },
-  run: { summary: 'run a command with a token of its own, which is revoked when the command ends', load: runs },
-  migrate: { summary: "the database's schema", load: migrations },
-  context: { summary: 'the daemons that you work with, by name', load: contexts },
+  admin: { summary: 'run the Admin UI as a separate process', load: admin },
+  tui: { summary: 'open the terminal UI', load: tui },
+  usage: { summary: 'report requests and model tokens', load: usage },
+  run: { summary: 'run a command with a temporary token, revoked when the command ends', load: runs },
+  migrate: { summary: 'manage the database schema', load: migrations },
+  context: { summary: 'manage contexts: daemons by name', load: contexts },
   init: { summary: 'set up a server', load: init },
-  doctor: { summary: 'look for what is wrong with a deployment', load: doctor },
-  config: { summary: "the daemon's settings", load: configuration },
-  completion: { summary: 'print a script that completes commands, options and ids in a shell', load: completion },
+  doctor: { summary: 'diagnose a deployment and suggest fixes', load: doctor },
+  config: { summary: 'show and check settings', load: configuration },
+  completion: { summary: 'print a shell completion script', load: completion },
   man: { summary: 'show a page of the manual', load: manual },
   __complete: { summary: 'say what may come next', load: completing, isHidden: true },
 };

@@ -10,22 +10,21 @@ const format = oneOf(...FORMATS);
 
 export const GLOBAL_OPTIONS = {
   output: value('-o, --output <FORMAT>', format, `${FORMATS.join(', ')} (LLMP_OUTPUT)`),
-  json: flag('--json', 'the same as -o json'),
-  quiet: flag('-q, --quiet', 'nothing on stderr but errors'),
+  json: flag('--json', 'same as -o json'),
+  quiet: flag('-q, --quiet', 'print only errors on standard error'),
   yes: flag('-y, --yes', 'do not ask for confirmation'),
-  context: text(
-    '-c, --context <NAME>',
-    'the daemon that was kept by this name: llmp context list (LLMP_CONTEXT)',
-    'context',
+  context: text('-c, --context <NAME>', 'context to use: llmp context list (LLMP_CONTEXT)', 'context'),
+  server: text('--server <URL>', 'address of the daemon: http://HOST:PORT, https://… or unix:PATH (LLMP_SERVER)'),
+  managementToken: text('--management-token <TOKEN>', 'the management token; other users can see it with `ps`'),
+  managementTokenFile: text(
+    '--management-token-file <FILE>',
+    'a file that contains the management token; - is standard input',
   ),
-  server: text('--server <URL>', 'where the daemon is: http://HOST:PORT, https://… or unix:PATH (LLMP_SERVER)'),
-  managementToken: text('--management-token <TOKEN>', 'the management token; `ps` can show it to others'),
-  managementTokenFile: text('--management-token-file <FILE>', 'a file that holds the management token; - is stdin'),
-  verbose: flag('-v, --verbose', 'say on stderr what is asked of the daemon'),
-  color: flag('--no-color', 'no colour (NO_COLOR)'),
-  timeout: value('--timeout <DURATION>', duration(), 'how long an answer may take, such as 10s; 30s unless given'),
-  input: flag('--no-input', 'never ask; fail where a prompt would be needed'),
-  reason: text('--reason <TEXT>', 'why, for the audit record of a change; at most 200 characters'),
+  verbose: flag('-v, --verbose', 'print requests to the daemon on standard error'),
+  color: flag('--no-color', 'do not use colors (NO_COLOR)'),
+  timeout: value('--timeout <DURATION>', duration(), 'time limit for a response, for example 10s (default: 30s)'),
+  input: flag('--no-input', 'never prompt; fail instead'),
+  reason: text('--reason <TEXT>', 'reason for the change, for the audit log (up to 200 characters)'),
 };
 
 export type Globals = Values<typeof GLOBAL_OPTIONS>;

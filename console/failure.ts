@@ -14,26 +14,26 @@ export function endedBy({ reason }: AbortSignal): number {
 
 /** For the documentation, which has them from here. */
 export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
-  done: 'Done, also when there was nothing to do.',
-  refused: 'Refused by the API, or part of a batch failed.',
-  usage: 'Usage: the line cannot be understood, or it would take a terminal, or a confirmation (`--yes`).',
+  done: 'Success, also if there was nothing to do.',
+  refused: 'The API refused the request, or part of a batch failed.',
+  usage: 'Usage error: invalid command line, or a prompt was needed without a terminal (`--yes`).',
   managementToken: 'The management token is missing or wrong.',
   notFound: 'Not found.',
-  conflict: 'In conflict with what there is: an inactive project, a name that is taken, a newer schema.',
-  unreachable: 'The daemon cannot be reached.',
+  conflict: 'Conflict: an inactive project, a name that is taken, or a newer schema.',
+  unreachable: 'The daemon is unreachable.',
   tooMany: 'The daemon answered 429: too many requests.',
-  serverError: 'The daemon answered 5xx: it failed, or what it needs is away.',
+  serverError: 'The daemon answered 5xx: an internal error, or something that it needs is unavailable.',
   checkFailed:
     'A check failed: `status`, `doctor`, `migrate status --exit-code`, `config validate`, `audit verify` and the like.',
-  unavailable: 'Daemon and dispatcher: the address is in use, or what is needed is away.',
-  crash: 'A defect of llmp.',
-  permission: 'Daemon and dispatcher: something may not be read or written.',
-  configuration: 'Daemon and dispatcher: the settings are wrong, or another daemon has the database.',
-  notExecutable: 'The command of `run` may not be executed.',
-  noSuchCommand: 'There is no such command to `run`.',
-  hangUp: 'The terminal is gone (SIGHUP).',
+  unavailable: 'Daemon and dispatcher: the address is in use, or something that they need is unavailable.',
+  crash: 'A bug in llmp.',
+  permission: 'Daemon and dispatcher: permission denied for a file.',
+  configuration: 'Daemon and dispatcher: a setting is wrong, or another daemon uses the database.',
+  notExecutable: 'The command of `run` cannot be executed.',
+  noSuchCommand: 'The command of `run` was not found.',
+  hangUp: 'The terminal was closed (SIGHUP).',
   interrupted: 'Interrupted by ^C (SIGINT).',
-  closedPipe: 'Whoever read the output has closed it (SIGPIPE).',
+  closedPipe: 'The reader of the output closed it (SIGPIPE).',
   terminated: 'Ended by SIGTERM.',
 };
 
@@ -76,7 +76,7 @@ export function failureOf(error: unknown, server: string): Failure {
   if ('exitCode' in error && typeof error.exitCode === 'number') {
     return new Failure(error.exitCode, error.message, { code: 'failed', cause: error });
   }
-  return new Failure(EXIT.crash, `this is a defect of llmp: ${error.message}`, {
+  return new Failure(EXIT.crash, `this is a bug in llmp: ${error.message}`, {
     advice: 'Run it again with -v and report what it prints',
     code: 'crash',
     cause: error,
@@ -100,7 +100,7 @@ function exitCodeOf({ status, code }: ApiError): number {
 function hint(error: ApiError, server: string): Explanation {
   if (error.status === 401) {
     return {
-      why: 'it must equal the MANAGEMENT_TOKEN that the daemon was started with, to the byte',
+      why: "it must match the daemon's MANAGEMENT_TOKEN exactly",
       advice: 'Check MANAGEMENT_TOKEN, MANAGEMENT_TOKEN_FILE or --management-token-file',
     };
   }

@@ -4,15 +4,27 @@ import type { Explanation } from './explanation.js';
 
 /** What is wrong with a certificate, by the code of OpenSSL or Node. */
 const CERTIFICATE_PROBLEMS: Readonly<Record<string, readonly [why: string, advice: string]>> = {
-  DEPTH_ZERO_SELF_SIGNED_CERT: ['nobody but itself vouches for it', trusting('the certificate')],
-  SELF_SIGNED_CERT_IN_CHAIN: ['its authority is not known here', trusting("the authority's certificate")],
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ['its authority is not known here', trusting("the authority's certificate")],
-  UNABLE_TO_GET_ISSUER_CERT: ['its authority is not known here', trusting("the authority's certificate")],
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ['its authority is not known here', trusting("the authority's certificate")],
-  CERT_HAS_EXPIRED: ['it has expired', 'Renew it; if it is good, the clock here is wrong'],
-  CERT_NOT_YET_VALID: ['it is not valid yet', 'Set the clock here, or the one of whoever issued it'],
-  CERT_REVOKED: ['it was revoked', 'Ask whoever runs the server'],
-  ERR_TLS_CERT_ALTNAME_INVALID: ['it is for another name', 'Say a name with --server that is in the certificate'],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['the certificate is self-signed', trusting('the certificate')],
+  SELF_SIGNED_CERT_IN_CHAIN: [
+    'its certificate authority is not trusted on this machine',
+    trusting("the authority's certificate"),
+  ],
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: [
+    'its certificate authority is not trusted on this machine',
+    trusting("the authority's certificate"),
+  ],
+  UNABLE_TO_GET_ISSUER_CERT: [
+    'its certificate authority is not trusted on this machine',
+    trusting("the authority's certificate"),
+  ],
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: [
+    'its certificate authority is not trusted on this machine',
+    trusting("the authority's certificate"),
+  ],
+  CERT_HAS_EXPIRED: ['it has expired', 'Renew it, or correct the clock of this machine'],
+  CERT_NOT_YET_VALID: ['it is not valid yet', 'Correct the clock of this machine or of the server'],
+  CERT_REVOKED: ['it was revoked', 'Ask the operator of the server'],
+  ERR_TLS_CERT_ALTNAME_INVALID: ['it is for another name', 'Use a name from the certificate in --server'],
 };
 
 function trusting(what: string): string {
@@ -26,9 +38,9 @@ export function whyUnreachable(error: Unreachable, server: string): Explanation 
   const { cause } = error;
   if (cause instanceof Error && cause.name === 'TimeoutError') {
     return {
-      message: `the daemon at ${server} does not answer`,
+      message: `the daemon at ${server} does not respond`,
       why: error.message,
-      advice: 'Try again, or give it longer with --timeout',
+      advice: 'Try again, or raise --timeout',
       code: 'no_answer_in_time',
     };
   }
@@ -47,14 +59,14 @@ export function whyUnreachable(error: Unreachable, server: string): Explanation 
     return {
       message: `no encrypted connection to ${server}`,
       why: code,
-      advice: 'If it speaks plain HTTP, say http:// in --server or LLMP_SERVER',
+      advice: 'If the daemon uses plain HTTP, use http:// in --server or LLMP_SERVER',
       code: 'tls_failed',
     };
   }
   return {
     message: `cannot reach the daemon at ${server}`,
     why: error.message,
-    advice: 'Start it with `llmp daemon`, or say where it is with --server or LLMP_SERVER',
+    advice: 'Is it running? Start it with `llmp daemon`, or set its address with --server or LLMP_SERVER',
     code: 'unreachable',
   };
 }

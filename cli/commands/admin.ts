@@ -8,14 +8,14 @@ import { managementTokenOf } from '../connection/token-source.js';
 /** The Admin UI by itself: everything about it is in daemon/admin/, loaded only here. */
 export const adminCommand = command({
   path: ['admin'],
-  summary: 'run the Admin UI as a service of its own',
+  summary: 'run the Admin UI as a separate process',
   examples: [
     ['admin --server http://10.0.0.5:8080', 'pages on http://127.0.0.1:8081/admin/ for a daemon elsewhere'],
     ['admin --server unix:/run/llmp/manage.sock --listen unix:/run/llmp/admin.sock', 'behind a web server'],
   ],
   options: {
     ...serviceOptions,
-    listen: value('--listen <ADDR>', listenAddress, 'where it listens; 127.0.0.1:8081 unless given'),
+    listen: value('--listen <ADDR>', listenAddress, 'listen address (default: 127.0.0.1:8081)'),
   },
   async run(invocation) {
     const { shell, options, output } = invocation;

@@ -25,22 +25,22 @@ const SAYS: Record<Fault['kind'], (fault: Fault) => string> = {
 
 export const auditVerify = command({
   path: ['manage', 'audit', 'verify'],
-  summary: 'say whether audit files are as they were written; exit 9 if not',
+  summary: 'verify that audit files are unchanged and complete (exits with 9 if not)',
   examples: [
-    ['audit verify', 'AUDIT_LOG_FILE and the files that it was before, compressed ones too'],
-    ['audit verify --uses', 'AUDIT_USE_LOG_FILE and the files that it was before'],
-    ['audit verify --from-line 120000', 'where older files were removed on purpose'],
-    ['audit verify audit-use.log.1 audit-use.log', 'these, of one chain, in whatever order'],
+    ['audit verify', 'AUDIT_LOG_FILE and its rotated files, compressed ones too'],
+    ['audit verify --uses', 'AUDIT_USE_LOG_FILE and its rotated files'],
+    ['audit verify --from-line 120000', 'after older files were deleted on purpose'],
+    ['audit verify audit-use.log.1 audit-use.log', 'these files, in any order'],
   ],
   argument: { name: 'FILE', meaning: 'files to verify', required: false, many: true },
   options: {
-    uses: flag('--uses', 'AUDIT_USE_LOG_FILE and the files that it was before'),
-    fromLine: value('--from-line <NUMBER>', integer(1, Number.MAX_SAFE_INTEGER), 'leave out the lines before that one'),
+    uses: flag('--uses', 'AUDIT_USE_LOG_FILE and its rotated files'),
+    fromLine: value('--from-line <NUMBER>', integer(1, Number.MAX_SAFE_INTEGER), 'begin at this line'),
     envFile,
   },
   async run(invocation) {
     const { args, options, output } = invocation;
-    if (options.uses && args.length > 0) throw usage('--uses names the files: name no others beside it');
+    if (options.uses && args.length > 0) throw usage('--uses and file names exclude each other');
     const { verifyAudit } = await import('../../daemon/ops/audit-verify.js');
     const env = await daemonEnvironment(invocation, options.envFile);
     const asked = { files: args, ofUses: options.uses ?? false, fromLine: options.fromLine ?? null };
@@ -58,12 +58,11 @@ export const auditVerify = command({
       records: verdict.isCompared ? 'compared' : 'not_compared',
     };
     if (output.format !== 'table') await output.one(shown, verifiedView);
-    for (const { line, file, at } of torn)
-      output.note(`line ${line} (${file}:${at}) was torn by a crash and chained over`);
+    for (const { line, file, at } of torn) output.note(`line ${line} (${file}:${at}) was left incomplete by a crash`);
     for (const file of verdict.ignored) output.warn(`${file} was not read: the same file is there uncompressed`);
     if (!verdict.isAnchored && !fault) output.warn('unanchored: nothing in a database to compare the files with');
     if (!fault) {
-      output.note(`${verdict.lines} lines are as they were written.`);
+      output.note(`${verdict.lines} lines verified.`);
       return EXIT.done;
     }
     const where = fault.file === null ? '' : ` (${fault.file}${fault.at === null ? '' : `:${fault.at}`})`;

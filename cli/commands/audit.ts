@@ -15,15 +15,18 @@ import { auditView } from '../../console/views.js';
 const filters = {
   action: value('--action <ACTION>', oneOf(...AUDIT_ACTIONS), `only this action: ${AUDIT_ACTIONS.join(', ')}`),
   actor: value('--actor <ACTOR>', oneOf(...AUDIT_ACTORS), `only by this actor: ${AUDIT_ACTORS.join(', ')}`),
-  projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
-  tokenId: text('--token-id <ID>', 'only of this token', 'token'),
+  projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+  tokenId: text('--token-id <ID>', 'only this token', 'token'),
   outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'success, denied or error'),
 };
 
 const spans = {
-  since: value('--since <TIME>', moment, 'from then on: a time ago such as 24h, or a moment'),
-  until: value('--until <TIME>', moment, 'before then'),
-  search: text('--search <TEXT>', 'only with words that begin like these, in ids, addresses, reason or details'),
+  since: value('--since <TIME>', moment, 'start time: a time ago such as 24h, or a timestamp'),
+  until: value('--until <TIME>', moment, 'end time'),
+  search: text(
+    '--search <TEXT>',
+    'only records with words that begin like these, in IDs, addresses, reasons or details',
+  ),
 };
 
 type Filtered = Invocation<typeof filters>;
@@ -53,10 +56,10 @@ async function queryOf(invocation: Spanned, client: ManagementClient): Promise<A
 
 const list = command({
   path: ['manage', 'audit', 'list'],
-  summary: 'list audit records, the newest first',
+  summary: 'list audit records, newest first',
   examples: [
-    ['audit list --since 24h --outcome denied', 'what was refused since yesterday'],
-    ['audit list --token-id 3fa91c2e -o csv', 'all there is of a token, for a spreadsheet'],
+    ['audit list --since 24h --outcome denied', 'what was denied in the last 24 hours'],
+    ['audit list --token-id 3fa91c2e -o csv', 'all records of a token, for a spreadsheet'],
   ],
   options: { ...spans, ...filters, limit },
   async run(invocation) {
@@ -65,16 +68,16 @@ const list = command({
     const query = await queryOf(invocation, client);
     const records = await listed((page) => client.auditRecords({ ...query, ...page }), options.limit, output);
     await output.list(records, auditView);
-    if (records.length === 0) output.note('No such records.');
+    if (records.length === 0) output.note('No matching records.');
     return EXIT.done;
   },
 });
 
 const exported = command({
   path: ['manage', 'audit', 'export'],
-  summary: 'write out all audit records as JSON lines or CSV, the newest first',
+  summary: 'export all audit records as JSON lines or CSV, newest first',
   examples: [
-    ['audit export --since 30d > audit.jsonl', 'a month, a line each'],
+    ['audit export --since 30d > audit.jsonl', 'the last 30 days, one record per line'],
     ['audit export -o csv > audit.csv', 'all'],
   ],
   options: { ...spans, ...filters },
@@ -104,7 +107,7 @@ const COME_BACK_AFTER_MS = 2_000;
 
 const tail = command({
   path: ['manage', 'audit', 'tail'],
-  summary: 'follow audit records of changes as they are made',
+  summary: 'stream new audit records',
   examples: [['audit tail --action token.revoke', 'every revocation from now on, until ^C']],
   options: filters,
   async run(invocation) {

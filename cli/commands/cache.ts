@@ -19,9 +19,9 @@ const method: Kind<'GET' | 'POST'> = {
 
 const purgeOptions = {
   method: value('--method <METHOD>', method, 'with --url: GET or POST'),
-  url: text('--url <PATH>', 'the answers to this path, query included, in every project; such as /v1/models'),
-  projectId: text('--project-id <ID>', 'every answer of this project, by its name or id', 'project'),
-  all: flag('--all', 'every answer there is'),
+  url: text('--url <PATH>', 'the cached responses to this path and query, in every project; for example /v1/models'),
+  projectId: text('--project-id <ID>', 'all cached responses of this project, by name or ID', 'project'),
+  all: flag('--all', 'all cached responses'),
   dryRun,
 };
 
@@ -30,12 +30,12 @@ type Selection = { method: 'GET' | 'POST'; url: string } | { project: string } |
 
 const purge = command({
   path: ['manage', 'cache', 'purge'],
-  summary: 'remove kept answers, so that the provider is asked again',
+  summary: 'remove cached responses',
   examples: [
-    ['cache purge --method GET --url /v1/models', 'the answers to that path without a query'],
-    ["cache purge --method GET --url '/v1/models?limit=1' -n", 'how many those with this query are'],
-    ['cache purge --project-id web --yes', 'every answer of a project'],
-    ['cache purge --all --yes', 'every answer there is'],
+    ['cache purge --method GET --url /v1/models', 'the responses to that path without a query'],
+    ["cache purge --method GET --url '/v1/models?limit=1' -n", 'count the responses to this path and query'],
+    ['cache purge --project-id web --yes', 'all cached responses of a project'],
+    ['cache purge --all --yes', 'all cached responses'],
   ],
   options: purgeOptions,
   async run(invocation) {
@@ -61,13 +61,12 @@ function selectionOf({ options }: Invocation<typeof purgeOptions>): Selection {
   if (projectId !== undefined) return { project: checkedId('project', projectId) };
   if (all) return { all };
   if (given === 0) throw usage('nothing to purge', { advice: 'Give --method and --url, --project-id, or --all' });
-  if (url === undefined) throw usage('which path?', { advice: 'Add --url PATH, such as --url /v1/models' });
-  if (method === undefined)
-    throw usage('the answers to which method?', { advice: 'Add --method GET or --method POST' });
+  if (url === undefined) throw usage('no path given', { advice: 'Add --url PATH, such as --url /v1/models' });
+  if (method === undefined) throw usage('no method given', { advice: 'Add --method GET or --method POST' });
   // Not repeated: a query, or what stands in front of the host, may be a credential.
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(url)) {
-    throw usage('--url is the path alone, as in a request line, not a full URL', {
-      advice: 'Leave out what is in front of /v1; where the daemon is belongs in --server',
+    throw usage('--url takes a path, not a full URL', {
+      advice: 'Begin with /v1; --server takes the address of the daemon',
     });
   }
   return { method, url };
@@ -84,7 +83,7 @@ function shown({ method, url, project_id }: CachePurge): string {
 
 const stats = command({
   path: ['manage', 'cache', 'stats'],
-  summary: 'say what the cache holds, and how often it could answer',
+  summary: 'show the size and the hit ratio of the response cache',
   examples: [['cache stats', 'hits and misses are those since the daemon started']],
   options: {},
   async run({ output, connect }) {

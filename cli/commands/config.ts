@@ -10,12 +10,12 @@ import { daemonEnvironment } from '../unit-surroundings.js';
 
 const show = command({
   path: ['config', 'show'],
-  summary: 'show the settings a daemon would have, secrets masked; exit 9 when they are wrong',
+  summary: 'show the effective settings, with secrets masked (exits with 9 if a setting is wrong)',
   examples: [
-    ['config show', 'from the environment here, and the defaults'],
-    ['config show --origin --env-file /etc/llmp/llmp.env', 'and where each comes from'],
+    ['config show', 'from the environment and the defaults'],
+    ['config show --origin --env-file /etc/llmp/llmp.env', 'with the source of each setting'],
   ],
-  options: { envFile, origin: flag('--origin', 'say where each comes from') },
+  options: { envFile, origin: flag('--origin', 'show the source of each setting') },
   async run(invocation) {
     const { options, output } = invocation;
     const { rows, problems } = read(await daemonEnvironment(invocation, options.envFile), options.envFile);
@@ -41,7 +41,7 @@ const show = command({
 
 const validate = command({
   path: ['config', 'validate'],
-  summary: 'say what is wrong with the settings, all of it; exit 9 when anything is',
+  summary: 'check the settings and list all errors (exits with 9 if there are any)',
   examples: [['config validate --env-file /etc/llmp/llmp.env', 'before a restart']],
   options: { envFile },
   async run(invocation) {
@@ -54,7 +54,7 @@ const validate = command({
       problemView,
       { valid: isValid, problems, warnings },
     );
-    if (isValid) output.note('The settings are good.');
+    if (isValid) output.note('The settings are valid.');
     return isValid ? EXIT.done : EXIT.checkFailed;
   },
 });

@@ -38,7 +38,7 @@ interface Shown {
 
 const list = command({
   path: ['context', 'list'],
-  summary: 'list the daemons that you work with',
+  summary: 'list contexts',
   examples: [['context list', 'the one in use has a mark']],
   options: {},
   async run({ shell, output }) {
@@ -52,7 +52,7 @@ const list = command({
 
 const use = command({
   path: ['context', 'use'],
-  summary: 'go to this daemon unless another is named',
+  summary: 'use this context by default',
   examples: [['context use prod', 'until another is used']],
   argument: NAME,
   options: {},
@@ -72,30 +72,30 @@ const use = command({
 
 const add = command({
   path: ['context', 'add'],
-  summary: 'keep a daemon by name, or change what is kept of it',
+  summary: 'add or update a context',
   examples: [
     [
       'context add prod --server https://llmp.example --token-file ~/.llmp-prod --protected',
-      'its changes are asked about',
+      'changes ask for confirmation',
     ],
     ["context add prod --token-command 'pass show llmp/prod'", 'the management token from a password manager'],
-    ['context add prod --readonly', 'and nothing can be changed there by mistake'],
+    ['context add prod --readonly', 'refuse changes, to prevent mistakes'],
   ],
   argument: NAME,
   options: {
-    tokenFile: text('--token-file <FILE>', 'a file with the management token, that nobody else can read'),
-    tokenCommand: text('--token-command <COMMAND>', 'prints the management token; a shell runs it each time'),
-    projectId: text('--project-id <ID>', 'the project of new tokens, by its name or id', 'project'),
+    tokenFile: text('--token-file <FILE>', 'a file with the management token, readable by you only'),
+    tokenCommand: text('--token-command <COMMAND>', 'a shell command that prints the management token'),
+    projectId: text('--project-id <ID>', 'default project for new tokens, by name or ID', 'project'),
     protected: flag('--protected', 'ask before each change'),
-    noProtected: flag('--no-protected', 'do not ask any more'),
-    readonly: flag('--readonly', 'send no changes'),
-    noReadonly: flag('--no-readonly', 'send changes again'),
+    noProtected: flag('--no-protected', 'do not ask before changes'),
+    readonly: flag('--readonly', 'refuse changes'),
+    noReadonly: flag('--no-readonly', 'allow changes'),
     color: value('--color <COLOR>', oneOf(...CONTEXT_COLORS), `of its name on a screen: ${CONTEXT_COLORS.join(', ')}`),
   },
   async run({ args, options, globals, shell, output }) {
     const [name = ''] = args;
     if (!isContextName(name)) {
-      throw usage(`${quoted(name)} cannot be the name of a context`, { advice: 'Take letters, digits, - _ and .' });
+      throw usage(`${quoted(name)} is not a valid context name`, { advice: 'Use letters, digits, - _ and .' });
     }
     if (options.tokenFile !== undefined && options.tokenCommand !== undefined) {
       throw usage('--token-file and --token-command exclude each other', { advice: 'Give one' });
@@ -103,7 +103,7 @@ const add = command({
     const before = await readContexts(shell.env);
     const known = before.contexts[name];
     const server = globals.server ?? known?.server;
-    if (server === undefined) throw usage('where is it?', { advice: 'Add --server URL' });
+    if (server === undefined) throw usage('no server given', { advice: 'Add --server URL' });
     serverOf(server);
     const context: Context = { ...known, server };
     if (options.tokenFile !== undefined) {
@@ -129,7 +129,7 @@ const add = command({
 
 const remove = command({
   path: ['context', 'remove'],
-  summary: 'forget a daemon',
+  summary: 'remove a context',
   examples: [['context remove staging', 'its file with the management token stays']],
   argument: NAME,
   options: {},

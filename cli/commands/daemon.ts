@@ -9,11 +9,11 @@ export const daemonCommand = command({
   summary: 'run the proxy in the foreground',
   examples: [
     ['daemon --env-file /etc/llmp/llmp.env', 'with settings from a file'],
-    ['daemon --check', 'say what is wrong with the settings, and stop'],
+    ['daemon --check', 'check the settings, and exit'],
   ],
   options: {
     ...serviceOptions,
-    printConfig: flag('--print-config', 'print the settings and where each comes from, and stop'),
+    printConfig: flag('--print-config', 'print the settings with their sources, and exit'),
   },
   async run({ shell, options: { envFile, check = false, printConfig = false } }) {
     // A closed pipe ends every other command; the daemon goes on when nobody reads its log any more.

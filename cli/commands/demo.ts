@@ -14,13 +14,13 @@ const CALL_WITHIN_MS = 10_000;
 
 export const demoCommand = command({
   path: ['demo'],
-  summary: 'try everything here and now: a stand-in provider, the daemon, and a token',
+  summary: 'try llmp on this machine, with a stand-in provider and a token',
   examples: [
-    ['demo', 'shows what to paste into another terminal; ^C ends it and leaves nothing behind'],
+    ['demo', 'prints commands to paste into another terminal; ^C stops it and removes everything'],
     ['demo --port 8080', 'on a port of your choice'],
   ],
   options: {
-    port: value('--port <PORT>', integer(1024, 65_535), 'where the daemon listens; a free port unless given'),
+    port: value('--port <PORT>', integer(1024, 65_535), 'port of the daemon (default: a free port)'),
   },
   async run({ shell, options: { port = 0 }, output }) {
     const interrupted = shell.interrupted();
@@ -41,12 +41,12 @@ export const demoCommand = command({
       const token = await issueToken(demo);
       if (output.format === 'table') output.text(guide(demo, token, shell.program));
       else await output.one(factsOf(demo, token), factsView);
-      output.note('Requests are listed here as they end. ^C ends it all.');
+      output.note('Requests are listed here when they end. Press ^C to stop the demo.');
       await interrupted;
     } finally {
       await demo.stop();
     }
-    output.note('Ended. Nothing is left of it.');
+    output.note('Stopped. All data of the demo was removed.');
     return EXIT.done;
   },
 });
@@ -55,7 +55,7 @@ function startFailure(error: unknown, port: number): unknown {
   if ((error as { code?: unknown }).code !== 'EADDRINUSE') return error;
   return new Failure(EXIT.unavailable, `cannot listen on port ${port}`, {
     why: 'it is in use',
-    advice: 'Leave out --port for a free one',
+    advice: 'Omit --port to use a free port',
     code: 'cannot_listen',
     cause: error,
   });

@@ -7,14 +7,14 @@ export const dispatcherCommand = command({
   path: ['dispatcher'],
   summary: 'forward events from Redis to a file or a service',
   examples: [
-    ['dispatcher --env-file /etc/llmp/llmp.env', 'in the foreground, until it is told to stop'],
-    ['dispatcher --once', 'forward what there is, and stop'],
-    ['dispatcher --replay-dead', 'put events that were set aside back into the stream, and stop'],
+    ['dispatcher --env-file /etc/llmp/llmp.env', 'run in the foreground'],
+    ['dispatcher --once', 'forward all waiting events, and exit'],
+    ['dispatcher --replay-dead', 'put dead letters back into the stream, and exit'],
   ],
   options: {
     ...serviceOptions,
-    once: flag('--once', 'forward what there is, and stop; 69 when it cannot'),
-    replayDead: flag('--replay-dead', 'put the dead letters back into the stream, and stop'),
+    once: flag('--once', 'forward all waiting events, and exit (with 69 on failure)'),
+    replayDead: flag('--replay-dead', 'put dead letters back into the stream, and exit'),
   },
   async run({ shell, options: { envFile, check = false, once = false, replayDead = false } }) {
     // A closed pipe ends every other command; the dispatcher goes on when nobody reads its log any more.

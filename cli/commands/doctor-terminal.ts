@@ -20,7 +20,7 @@ async function* terminal({ stdout, env }: Shell): AsyncGenerator<Finding> {
   const { columns = 0, rows = 0 } = stdout;
   const evidence = [
     `TERM=${env.TERM ?? ''}`,
-    env.NO_COLOR ? 'no colour (NO_COLOR)' : `${colors} colours`,
+    env.NO_COLOR ? 'do not use colors (NO_COLOR)' : `${colors} colours`,
     isAscii(env) ? 'ASCII' : 'UTF-8',
     `${columns}x${rows}`,
   ].join(', ');

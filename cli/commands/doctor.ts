@@ -10,10 +10,10 @@ import { daemonEnvironment } from '../unit-surroundings.js';
 
 export const doctorCommand = command({
   path: ['doctor'],
-  summary: 'look for what is wrong with a deployment, and say what mends it; exit 9 when a check failed',
+  summary: 'diagnose a deployment and suggest fixes (exits with 9 if a check failed)',
   examples: [
-    ['doctor --env-file /etc/llmp/llmp.env', 'with the settings of the daemon; nothing is changed'],
-    ['doctor --env-file llmp.env -o json', 'for a script; a warning is no failure'],
+    ['doctor --env-file /etc/llmp/llmp.env', 'with the settings of the daemon; changes nothing'],
+    ['doctor --env-file llmp.env -o json', 'for a script; warnings do not count as failures'],
   ],
   options: { envFile },
   async run(invocation) {

@@ -17,18 +17,18 @@ const statuses: Kind<string> = {
 
 const tail = command({
   path: ['manage', 'events', 'tail'],
-  summary: 'show requests and changes as they come, until ^C',
+  summary: 'stream requests and changes until interrupted',
   examples: [
-    ['events tail', 'all of them, a line each'],
-    ['events tail --project-id web --status 4xx,5xx', "a project's requests that did not go well"],
-    ['events tail -o jsonl >> events.jsonl', 'for programs; off a terminal it is always JSON'],
+    ['events tail', 'everything, one line per event'],
+    ['events tail --project-id web --status 4xx,5xx', 'failed requests of a project'],
+    ['events tail -o jsonl >> events.jsonl', 'for programs; the output is always JSON when piped'],
   ],
   options: {
-    projectId: text('--project-id <ID>', 'of this project, by its name or id', 'project'),
-    tokenId: text('--token-id <ID>', 'of this token', 'token'),
-    status: value('--status <LIST>', statuses, 'requests with one of these statuses, such as 429 or 4xx,5xx'),
+    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+    tokenId: text('--token-id <ID>', 'only this token', 'token'),
+    status: value('--status <LIST>', statuses, 'only requests with these statuses, for example 429 or 4xx,5xx'),
     kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `one of ${EVENT_KINDS.join(', ')}`),
-    follow: flag('-f, --follow', 'go on with what comes, which it does anyway'),
+    follow: flag('-f, --follow', 'follow new events (this is the default)'),
   },
   async run(invocation) {
     const { output, options } = invocation;

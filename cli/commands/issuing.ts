@@ -14,7 +14,7 @@ import type { Output } from '../output.js';
 export const issuingOptions = (hours: number, name: string) => ({
   projectId: text(
     '--project-id <ID>',
-    'whose upstream key it stands for, by name or id; LLMP_PROJECT_ID, that of the context, or the only active one',
+    'project, by name or ID (default: LLMP_PROJECT_ID, the project of the context, or the only active project)',
     'project',
   ),
   duration: value(
@@ -22,7 +22,7 @@ export const issuingOptions = (hours: number, name: string) => ({
     lifetime,
     `lifetime: hours, or a time such as 90m, 48h or 7d (default: ${hours}h)`,
   ),
-  maxRequests: value('--max-requests <COUNT>', integer(0, MAX_CAP), 'how often it can be used; 0 is unlimited'),
+  maxRequests: value('--max-requests <COUNT>', integer(0, MAX_CAP), 'request cap (default: 0, unlimited)'),
   name: text('--name <TEXT>', name),
 });
 

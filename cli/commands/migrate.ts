@@ -10,18 +10,18 @@ import { daemonEnvironment } from '../unit-surroundings.js';
 import { type Migration, migrationView, rekeyedView } from '../../console/views.js';
 
 const whereOptions = {
-  direct: flag('--direct', 'open the database itself, with no daemon running'),
-  envFile: text('--env-file <FILE>', 'with --direct: settings, as for `llmp daemon`'),
+  direct: flag('--direct', 'open the database directly; no daemon may be running'),
+  envFile: text('--env-file <FILE>', 'with --direct: a file of settings, as for `llmp daemon`'),
 };
 
 const status = command({
   path: ['migrate', 'status'],
-  summary: 'say which migrations are applied and which are pending',
+  summary: 'show applied and pending migrations',
   examples: [
-    ['migrate status --exit-code', 'exit 9 when something is pending'],
+    ['migrate status --exit-code', 'exit with 9 if migrations are pending'],
     ['migrate status --direct --env-file llmp.env', 'without a daemon'],
   ],
-  options: { ...whereOptions, exitCode: flag('--exit-code', 'exit 9 when something is pending') },
+  options: { ...whereOptions, exitCode: flag('--exit-code', 'exit with 9 if migrations are pending') },
   async run(invocation) {
     const { output, options } = invocation;
     const migrations = await withMigrations(invocation, (source) => source.status());
@@ -98,10 +98,10 @@ function rowsOf({ applied, pending }: WireMigrations): Migration[] {
 
 const rekey = command({
   path: ['migrate', 'rekey'],
-  summary: 'seal the upstream keys with ENCRYPTION_KEY that were sealed with ENCRYPTION_KEY_PREVIOUS',
+  summary: 'encrypt the upstream keys again, with the new ENCRYPTION_KEY',
   examples: [
-    ['migrate rekey --env-file llmp.env', 'while daemons run that know both keys'],
-    ['migrate rekey -n', 'how many there are'],
+    ['migrate rekey --env-file llmp.env', 'while the daemons run with both keys'],
+    ['migrate rekey -n', 'count the keys to encrypt'],
   ],
   options: {
     dryRun,
@@ -121,7 +121,7 @@ const rekey = command({
         : `Sealed ${keys} with ENCRYPTION_KEY.`,
     );
     if (unreadable.length === 0) {
-      if (!isRehearsal) output.note('ENCRYPTION_KEY_PREVIOUS can go.');
+      if (!isRehearsal) output.note('You can now remove ENCRYPTION_KEY_PREVIOUS.');
       return EXIT.done;
     }
     output.say(`neither key opens the upstream key of ${unreadable.join(', ')}`);

@@ -12,14 +12,17 @@ import { limit, listed } from '../listing.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { projectView, shortId } from '../../console/views.js';
 
-const keyFile = text('--key-file <FILE>', 'a file that holds the upstream key; otherwise standard input, or a prompt');
+const keyFile = text(
+  '--key-file <FILE>',
+  'a file that contains the upstream key (default: standard input, or a prompt)',
+);
 
 const create = command({
   path: ['manage', 'project', 'create'],
   summary: 'create a project',
   examples: [
-    ['project create --name web --key-file key.txt', 'with the upstream key that is in key.txt'],
-    ['project create --name web < key.txt', 'the same, the key on standard input'],
+    ['project create --name web --key-file key.txt', 'read the upstream key from key.txt'],
+    ['project create --name web < key.txt', 'read the key from standard input'],
   ],
   options: {
     name: text('--name <TEXT>', 'a unique name of 1 to 100 characters'),
@@ -73,7 +76,7 @@ const get = command({
   summary: 'show projects',
   examples: [
     ['project get web', 'by its name'],
-    ['project get 3fa91c2e', 'by the beginning of its id'],
+    ['project get 3fa91c2e', 'by the first characters of its ID'],
   ],
   argument: PROJECTS,
   options: {},
@@ -82,7 +85,7 @@ const get = command({
 
 const ONE_PROJECT: Argument = {
   name: 'PROJECT',
-  meaning: 'a name, an id, or the first 6 characters of one or more',
+  meaning: 'project name, ID or unique prefix of 6 or more characters',
   required: true,
   many: false,
   completes: 'project',
@@ -109,10 +112,10 @@ const update = command({
 
 const setKey = command({
   path: ['manage', 'project', 'set-key'],
-  summary: 'give a project another upstream key',
+  summary: 'change the upstream key of a project',
   examples: [
-    ['project set-key web --key-file key.txt', 'with the key that is in key.txt'],
-    ['project set-key web < key.txt', 'the same, the key on standard input'],
+    ['project set-key web --key-file key.txt', 'read the key from key.txt'],
+    ['project set-key web < key.txt', 'read the key from standard input'],
   ],
   argument: ONE_PROJECT,
   options: { keyFile },
@@ -123,17 +126,17 @@ const setKey = command({
     const project = await client.updateProject(await wholeIdOf(client, 'project', given), { api_key: key });
     if (output.format !== 'table') await output.one(project, projectView);
     // No undo: nobody can read the former key any more.
-    output.note(`Changed the key of ${shortId(project.id)} (${project.name}). Requests bear it from now on.`);
+    output.note(`Changed the key of ${shortId(project.id)} (${project.name}). New requests use it.`);
     return EXIT.done;
   },
 });
 
 const revokeTokens = command({
   path: ['manage', 'project', 'revoke-tokens'],
-  summary: 'refuse every token of a project from now on',
+  summary: 'revoke all tokens of a project',
   examples: [
     ['project revoke-tokens web --yes', 'tokens issued later are not affected'],
-    ['project revoke-tokens web -n', 'which tokens those would be'],
+    ['project revoke-tokens web -n', 'only show which tokens would be revoked'],
   ],
   argument: ONE_PROJECT,
   options: { dryRun },
@@ -142,8 +145,8 @@ const revokeTokens = command({
 
 const activate = command({
   path: ['manage', 'project', 'activate'],
-  summary: 'let the tokens of projects be used again',
-  examples: [['project activate web', 'its tokens work again, except revoked and expired ones']],
+  summary: 'activate projects: their tokens work again',
+  examples: [['project activate web', 'its tokens work again, except expired and revoked ones']],
   argument: PROJECTS,
   options: { dryRun },
   run: (invocation) => onEachId(invocation, { ...PROJECT, change: activation }),
@@ -151,7 +154,7 @@ const activate = command({
 
 const deactivate = command({
   path: ['manage', 'project', 'deactivate'],
-  summary: 'refuse all tokens of projects until they are activated again',
+  summary: 'deactivate projects: their tokens are refused until you activate them again',
   examples: [['project deactivate web --reason "key leaked"', 'the reason goes into the audit record']],
   argument: PROJECTS,
   options: { dryRun },

@@ -26,21 +26,21 @@ const baseUrl: Kind<string> = {
 
 export const runCommand = command({
   path: ['run'],
-  summary: 'run a command with a token of its own, which is revoked when the command ends',
+  summary: 'run a command with a temporary token, revoked when the command ends',
   examples: [
-    ['run -- python3 batch.py', 'it finds OPENAI_API_KEY and OPENAI_BASE_URL in its environment'],
-    ['run --project-id web --duration 30m --max-requests 500 -- npm test', 'for half an hour and 500 requests at most'],
+    ['run -- python3 batch.py', 'sets OPENAI_API_KEY and OPENAI_BASE_URL for the command'],
+    ['run --project-id web --duration 30m --max-requests 500 -- npm test', 'for up to 30 minutes and 500 requests'],
   ],
   argument: {
     name: 'CMD',
-    meaning: 'the command, and behind it its arguments',
+    meaning: 'the command and its arguments',
     required: true,
     many: true,
     isCommandLine: true,
   },
   options: {
     ...issuingOptions(1, "what it is for; the command's name unless given"),
-    baseUrl: value('--base-url <URL>', baseUrl, 'where the command finds the API; /v1 of the server unless given'),
+    baseUrl: value('--base-url <URL>', baseUrl, 'base URL for the command (default: /v1 of the server)'),
   },
   /** @returns the exit code of the command, 128 and the signal's number when a signal ended it. */
   async run(invocation) {
@@ -75,7 +75,7 @@ export const runCommand = command({
 function baseUrlOf(server: string): string {
   const { url, socketPath } = serverOf(server);
   if (socketPath === undefined) return `${url}/v1`;
-  throw usage('no base URL leads to a unix socket', { advice: 'Say with --base-url where /v1 is served over TCP' });
+  throw usage('a unix socket has no base URL', { advice: 'Use --base-url with the TCP address of /v1' });
 }
 
 /** A name as the daemon takes it. */

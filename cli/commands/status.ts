@@ -35,13 +35,13 @@ type Status = { server: string } & Omit<Health, 'status'> & { status: Health['st
  */
 export const statusCommand = command({
   path: ['status'],
-  summary: 'say how the daemon is; exit 9 when it is not ready',
+  summary: 'show daemon health (exits with 9 if it is not ready)',
   examples: [
-    ['status', 'health, traffic, and how many projects and tokens there are'],
-    ['status --watch', 'the same every two seconds, until ^C; off a terminal a line of JSON each'],
-    ['status --no-input --json', 'for a script; without a management token the health alone'],
+    ['status', 'health, traffic, and numbers of projects and tokens'],
+    ['status --watch', 'refresh every 2 seconds until interrupted; when piped, print one line of JSON each time'],
+    ['status --no-input --json', 'for a script; shows only the health without a management token'],
   ],
-  options: { watch: flag('--watch', 'show it anew every two seconds, until ^C') },
+  options: { watch: flag('--watch', 'refresh every 2 seconds until interrupted') },
   async run(invocation) {
     const { output, options, server } = invocation;
     const [{ connectionTo }, { healthOf }] = await Promise.all([
@@ -85,7 +85,7 @@ async function operatorOf({
     return await connect();
   } catch (error) {
     if (failureOf(error, server).explanation.code !== 'management_token_missing') throw error;
-    output.note('Without a management token there is its health only.');
+    output.note('Only the health is shown, because no management token was given.');
     return null;
   }
 }
@@ -141,7 +141,7 @@ const statusView: View<Status> = {
       const release = it.version ?? 'unknown';
       const isKnown = FACTS.some((name) => it[name] !== null);
       return isKnown && isOlder(it)
-        ? `${release}, older than this program: ${NOT_SAID} and unknown are what it does not say`
+        ? `${release}, older than this program: it does not report values shown as ${NOT_SAID} or unknown`
         : release;
     },
     projects: (it) => told(it, 'projects', ({ all, active }) => `${number(all)}, of which ${number(active)} active`),

@@ -17,17 +17,17 @@ const variableName: Kind<string> = {
 
 const options = {
   ...issuingOptions(24, 'what it is for'),
-  out: text('--out <FILE>', 'write the secret there, mode 0600, instead of showing it; the file must not exist'),
-  env: value('--env <VAR>', variableName, "print export VAR='…' instead, for a shell to evaluate"),
+  out: text('--out <FILE>', 'write the secret to a new file with mode 0600 instead of printing it'),
+  env: value('--env <VAR>', variableName, "print export VAR='…' for the shell to evaluate"),
 };
 
 export const generate = command({
   path: ['manage', 'token', 'generate'],
-  summary: 'issue a token and show its secret, once',
+  summary: 'issue a token, and show its secret once',
   examples: [
     ['token generate --duration 48', 'for 48 hours, for the only active project'],
-    ['token generate --max-requests 500 --out token.txt', 'at most 500 requests, the secret in a file'],
-    ['token generate -q', 'the secret and nothing else'],
+    ['token generate --max-requests 500 --out token.txt', 'up to 500 requests; the secret goes into a file'],
+    ['token generate -q', 'print only the secret'],
     ['token generate --env OPENAI_API_KEY', "export OPENAI_API_KEY='sk-wt-…'"],
   ],
   options,

@@ -5,9 +5,9 @@ import { tokenView } from '../../console/views.js';
 
 export const whois = command({
   path: ['manage', 'token', 'whois'],
-  summary: 'say which token a secret belongs to',
+  summary: 'find the token of a secret',
   examples: [
-    ['token whois', 'asks for the secret, and does not show it'],
+    ['token whois', 'prompts for the secret'],
     ['token whois -o id < leaked.txt | llmp token revoke - --yes', 'revoke the token of a secret that leaked'],
   ],
   options: {},
@@ -15,7 +15,7 @@ export const whois = command({
     const secret = await input.secretFrom('-', 'the secret');
     // Whatever else was pasted, such as a provider's key, is not sent anywhere.
     if (!/^sk-wt-[0-9A-Za-z]+$/.test(secret)) {
-      throw usage('this is no secret of a token: it must be sk-wt-… and nothing else', { advice: 'Paste it again' });
+      throw usage('this is not the secret of a token: expected sk-wt-… and nothing else', { advice: 'Paste it again' });
     }
     const client = await connect();
     await output.one(await client.lookUpToken({ token: secret }), tokenView);

@@ -23,22 +23,23 @@ const list = command({
   path: ['manage', 'token', 'list'],
   summary: 'list tokens',
   examples: [
-    ['token list --active-only --sort expires_at', 'what can be used now, the next to expire first'],
-    ['token list --sort -last_used_at --watch', 'the same list every two seconds, the last used first'],
+    ['token list --active-only --sort expires_at', 'active tokens, those that expire next first'],
+    ['token list --sort -last_used_at --watch', 'refresh every 2 seconds, last used first'],
     ['token list --state active --state rate_limited', 'tokens in one of two states'],
-    ['token list --expires-within 2h -o csv', 'what expires in the next two hours, for a spreadsheet'],
+    ['token list --expires-within 2h -o csv', 'tokens that expire in the next 2 hours, for a spreadsheet'],
   ],
   options: {
-    projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
-    activeOnly: flag('--active-only', 'only those that can be used now'),
+    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+    activeOnly: flag('--active-only', 'only active tokens'),
     state: valuesOf('--state <STATE>', TOKEN_STATES, `only tokens in these states: ${TOKEN_STATES.join(', ')}`),
-    expiresWithin: value('--expires-within <TIME>', span, 'only those that expire between now and then, such as 2h'),
-    sort: value('--sort <FIELD>', sortOrder, `${TOKEN_SORT_FIELDS.join(', ')}; with - in front descending`),
-    limit,
-    watch: flag(
-      '--watch',
-      'show them anew every two seconds, until ^C; off a terminal those that are new or have changed',
+    expiresWithin: value('--expires-within <TIME>', span, 'only tokens that expire within this time, for example 2h'),
+    sort: value(
+      '--sort <FIELD>',
+      sortOrder,
+      `${TOKEN_SORT_FIELDS.join(', ')}; prefix with - to sort in descending order`,
     ),
+    limit,
+    watch: flag('--watch', 'refresh every 2 seconds until interrupted; when piped, print only new and changed tokens'),
   },
   async run(invocation) {
     const { options, shell, output, connect } = invocation;
@@ -63,7 +64,7 @@ const list = command({
     const query = queryOf(shell.now());
     const tokens = await listed((page) => client.tokens({ ...query, ...page }), options.limit, output);
     await output.list(tokens, tokenView);
-    if (tokens.length === 0) output.note('No such tokens.');
+    if (tokens.length === 0) output.note('No matching tokens.');
     return EXIT.done;
   },
 });
@@ -91,7 +92,7 @@ const TOKEN = {
 const get = command({
   path: ['manage', 'token', 'get'],
   summary: 'show tokens, with their request counts',
-  examples: [['token get 3fa91c2e', 'one token, by the beginning of its id']],
+  examples: [['token get 3fa91c2e', 'one token, by the first characters of its ID']],
   argument: TOKENS,
   options: {},
   run: (invocation) => onEachId(invocation, TOKEN),
@@ -99,22 +100,22 @@ const get = command({
 
 const revoke = command({
   path: ['manage', 'token', 'revoke'],
-  summary: 'refuse tokens from now on',
+  summary: 'revoke tokens',
   examples: [
     ['token revoke 3fa91c2e --reason "leaked in CI log"', 'the reason goes into the audit record'],
-    ['token list -o id --state expired | llmp token revoke - --yes', 'all that expired'],
-    ['token revoke --project-id web --yes', 'every token of a project'],
-    ['token revoke --project-id web -n -o id', 'which tokens those would be'],
+    ['token list -o id --state expired | llmp token revoke - --yes', 'all expired tokens'],
+    ['token revoke --project-id web --yes', 'all tokens of a project'],
+    ['token revoke --project-id web -n -o id', 'only show which tokens would be revoked'],
   ],
   argument: { ...TOKENS, required: false },
   options: {
-    projectId: text('--project-id <ID>', 'every token of this project, by its name or id', 'project'),
+    projectId: text('--project-id <ID>', 'all tokens of this project, by name or ID', 'project'),
     dryRun,
   },
   run(invocation) {
     const { args, options } = invocation;
     if (options.projectId === undefined) {
-      if (args.length === 0) throw usage('no id given', { advice: 'Give ids, or --project-id' });
+      if (args.length === 0) throw usage('no token given', { advice: 'Give IDs, or --project-id' });
       return onEachId(invocation, { ...TOKEN, change: revocation });
     }
     if (args.length > 0) throw usage('ids and --project-id exclude each other', { advice: 'Give one' });
@@ -124,10 +125,10 @@ const revoke = command({
 
 const reactivate = command({
   path: ['manage', 'token', 'reactivate'],
-  summary: 'let revoked tokens be used again',
+  summary: 'reactivate revoked tokens',
   examples: [
-    ['token reactivate 3fa91c2e', 'it keeps its expiry and its request count'],
-    ['token reactivate - --yes < ids.txt', 'those whose ids are in a file'],
+    ['token reactivate 3fa91c2e', 'its expiry and request count do not change'],
+    ['token reactivate - --yes < ids.txt', 'the tokens whose IDs are in a file'],
   ],
   argument: TOKENS,
   options: { dryRun },

@@ -18,12 +18,12 @@ const DEFAULT_REFRESH_MS = 2_000;
 
 export const tuiCommand = command({
   path: ['tui'],
-  summary: 'look at tokens, projects, audit, cache and events in full screen, and change them',
+  summary: 'open the terminal UI: tokens, projects, audit log, cache and events',
   examples: [
     ['tui', '? shows the keys'],
-    ['tui -c prod --readonly', 'look at production, and change nothing'],
+    ['tui -c prod --readonly', 'look at production without changing anything'],
     ['tui --screen events', 'requests as they come'],
-    ['tui --once --screen overview', 'one frame, also where there is no terminal'],
+    ['tui --once --screen overview', 'print one frame, also without a terminal'],
   ],
   options: {
     screen: value(
@@ -31,10 +31,10 @@ export const tuiCommand = command({
       oneOf(...SCREENS),
       `what is shown first: ${SCREENS.join(', ')}; tokens unless given`,
     ),
-    refresh: value('--refresh <DURATION>', span, 'how often the daemon is asked; 2s unless given'),
+    refresh: value('--refresh <DURATION>', span, 'refresh interval (default: 2s)'),
     readonly: flag('--readonly', 'change nothing'),
-    ascii: flag('--ascii', 'no symbols beyond ASCII (LLMP_ASCII)'),
-    once: flag('--once', 'print one frame, and end'),
+    ascii: flag('--ascii', 'use ASCII only (LLMP_ASCII)'),
+    once: flag('--once', 'print one frame, and exit'),
   },
   async run(invocation) {
     const { shell, options, globals } = invocation;
@@ -74,9 +74,9 @@ async function refuseUnusable(io: TerminalIo): Promise<void> {
   const { capabilitiesOf } = await import('../../tui/terminal/capabilities.js');
   const { unusable } = capabilitiesOf(io);
   if (unusable === undefined) return;
-  throw usage('no terminal for a full screen', {
+  throw usage('the terminal UI needs a terminal', {
     why: unusable,
-    advice: 'Use the commands, such as `llmp token list`, or print one frame with --once',
+    advice: 'Use commands such as `llmp token list`, or print one frame with --once',
   });
 }
 

@@ -24,18 +24,18 @@ const dimensions: Kind<UsageDimension[]> = {
 
 export const usageCommand = command({
   path: ['usage'],
-  summary: 'add up requests and model tokens',
+  summary: 'report requests and model tokens',
   examples: [
-    ['usage --by token,model', 'the last seven days, by token and model'],
-    ['usage --by day --since 30d --project-id web', "a project's days of a month"],
+    ['usage --by token,model', 'the last 7 days, by token and model'],
+    ['usage --by day --since 30d --project-id web', 'one project, by day, for 30 days'],
     ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'a month, for a spreadsheet'],
   ],
   options: {
-    by: value('--by <LIST>', dimensions, `a line for each ${USAGE_DIMENSIONS.join(', ')}, or combination of them`),
-    since: value('--since <TIME>', moment, 'from the hour of then on, such as 24h or 2030-01-31; 7d unless given'),
-    until: value('--until <TIME>', moment, 'until the end of the hour of then; now unless given'),
-    projectId: text('--project-id <ID>', 'only of this project, by its name or id', 'project'),
-    tokenId: text('--token-id <ID>', 'only of this token', 'token'),
+    by: value('--by <LIST>', dimensions, `group by ${USAGE_DIMENSIONS.join(', ')}, or several of them`),
+    since: value('--since <TIME>', moment, 'start time, rounded down to the hour: 24h, 2030-01-31 (default: 7d)'),
+    until: value('--until <TIME>', moment, 'end time, rounded up to the hour (default: now)'),
+    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+    tokenId: text('--token-id <ID>', 'only this token', 'token'),
   },
   async run({ options, shell, output, connect }) {
     const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
@@ -53,7 +53,7 @@ export const usageCommand = command({
     const isForPeople = output.format === 'table' && shell.stdout.isTTY === true;
     const names = isForPeople ? await namesOf(client, by) : new Map<string, string>();
     await output.list(lines, viewOf(by, names));
-    if (lines.length === 0) output.note('No requests in that time.');
+    if (lines.length === 0) output.note('No requests in this period.');
     return EXIT.done;
   },
 });

@@ -86,10 +86,10 @@ const shellKind = oneOf(...shells);
 
 export const completionCommand = command({
   path: ['completion'],
-  summary: 'print a script that completes commands, options and ids in a shell',
+  summary: 'print a shell completion script',
   examples: [
     ['completion bash', 'in ~/.bashrc: source <(llmp completion bash)'],
-    ['completion zsh', 'in ~/.zshrc, behind compinit: source <(llmp completion zsh)'],
+    ['completion zsh', 'in ~/.zshrc, after compinit: source <(llmp completion zsh)'],
     ['completion fish > ~/.config/fish/completions/llmp.fish', 'once'],
   ],
   argument: { name: 'SHELL', meaning: shells.join(', '), required: true, many: false, kind: shellKind },

@@ -18,14 +18,14 @@ export const introductionCommand = command({
 
 const help = command({
   path: ['help'],
-  summary: 'explain a command, or what concerns all of them',
+  summary: 'show help for a command or a topic',
   examples: [
-    ['help token generate', 'its examples and options'],
+    ['help token generate', 'help for a command'],
     ['help exit-codes', 'a topic; `llmp help` lists them'],
   ],
   argument: {
     name: 'TOPIC',
-    meaning: 'the words of a command, or a topic',
+    meaning: 'a command or a topic',
     required: false,
     many: true,
     completes: 'topic',

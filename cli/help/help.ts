@@ -30,11 +30,11 @@ export function sectionsOf(tree: Tree): [title: string, words: Word[]][] {
 }
 
 const FIRST_STEPS: Command['examples'] = [
-  ['demo', 'try everything on this machine, without a key'],
+  ['demo', 'try llmp on this machine, without a key'],
   ['daemon --env-file llmp.env', 'run the proxy'],
-  ['project create --name web --key-file key.txt', 'keep an upstream key in a project'],
+  ['project create --name web --key-file key.txt', 'create a project for an upstream key'],
   ['token generate --duration 48', 'issue a token for two days'],
-  ['tui', 'see and change everything in the terminal UI'],
+  ['tui', 'open the terminal UI'],
 ];
 
 /** @param path as it is declared, so that it leads somewhere. @param width in columns. */
@@ -48,7 +48,7 @@ export const introduction = (width: number) =>
   [
     {
       text: [
-        `llmp ${readVersion()}: a reverse proxy for LLM APIs. Clients get tokens that wither; the provider's key stays here.`,
+        `llmp ${readVersion()}: a reverse proxy for LLM APIs. Give clients short-lived tokens; keep the provider's API key on the server.`,
       ],
     },
     { examples: FIRST_STEPS },
@@ -81,7 +81,7 @@ function rootHelp(tree: Tree): Section[] {
     { title: 'Examples', examples: FIRST_STEPS },
     ...sectionsOf(tree).map(([title, words]) => ({ title, rows: words.map(rowOf) })),
     { title: 'Topics', rows: Object.entries(TOPICS).map(([name, { summary }]) => [`help ${name}`, summary] as const) },
-    { title: 'Options that every command takes', rows: optionRows(GLOBAL_OPTIONS) },
+    { title: 'Global options', rows: optionRows(GLOBAL_OPTIONS) },
     { text: ['More: llmp help COMMAND, llmp COMMAND --help, llmp man'] },
   ];
 }
@@ -113,7 +113,7 @@ function commandHelp(path: readonly string[], command: Command): Section[] {
     ...(examples.length === 0 ? [] : [{ title: 'Examples', examples }]),
     ...(argument ? [{ title: 'Arguments', rows: [[argument.name, argument.meaning] as const] }] : []),
     ...(Object.keys(options).length === 0 ? [] : [{ title: 'Options', rows: optionRows(options) }]),
-    { text: [`Every command also takes -o, -q, -v, --server and others: llmp help. More: llmp man ${page}`] },
+    { text: [`Global options (-o, -q, -v, --server, …): llmp help. More: llmp man ${page}`] },
   ];
 }
 

@@ -23,7 +23,7 @@ export const manCommand = (treeFor: TreeFor) =>
     ],
     argument: {
       name: 'PAGE',
-      meaning: 'the words of a command, or env, or 7; llmp(1) unless given',
+      meaning: 'a command, env or 7 (default: llmp(1))',
       required: false,
       many: true,
       completes: 'page',

@@ -13,48 +13,45 @@ const exitCodes = (Object.keys(EXIT) as (keyof typeof EXIT)[]).map(
 
 export const TOPICS: Readonly<Record<string, Topic>> = {
   environment: {
-    summary: 'variables that stand for options',
+    summary: 'environment variables',
     blocks: [
-      'An option on the line comes before its variable. The settings of the daemon are others: llmp.env(5), or `llmp config show --origin`.',
+      'An option takes precedence over its environment variable. For the settings of the daemon see llmp.env(5), or run `llmp config show --origin`.',
       {
         entries: [
-          ['LLMP_SERVER', 'Where the daemon is, as for `--server`; http://127.0.0.1:8080 unless given.'],
+          ['LLMP_SERVER', 'Address of the daemon, as for `--server` (default: http://127.0.0.1:8080).'],
           ['LLMP_CONTEXT', 'The context to use, as for `-c`.'],
-          ['LLMP_CONFIG', 'The file of contexts; else llmp/config.toml in `XDG_CONFIG_HOME`, or in ~/.config.'],
+          ['LLMP_CONFIG', 'The file of contexts (default: llmp/config.toml in `XDG_CONFIG_HOME`, or in ~/.config).'],
           ['MANAGEMENT_TOKEN', 'The management token.'],
-          ['MANAGEMENT_TOKEN_FILE', 'A file that holds it, as for `--management-token-file`.'],
-          [
-            'LLMP_PROJECT_ID',
-            'The project that tokens are issued for, by name or id, where `--project-id` is not given.',
-          ],
-          ['LLMP_OUTPUT', 'The format, as for `-o`.'],
-          ['LLMP_ASCII', '1: no glyphs beyond ASCII; 0: glyphs whatever the locale says.'],
-          ['NO_COLOR', 'Anything: no colour, as with `--no-color`.'],
-          ['TERM', 'dumb: no colour, and nothing is drawn in place.'],
-          ['LC_ALL, LC_CTYPE, LANG', 'Name a locale: one that is not UTF-8 gets no glyphs.'],
-          ['PAGER', 'What `llmp man` shows pages with where there is no man; less unless given.'],
+          ['MANAGEMENT_TOKEN_FILE', 'A file that contains the management token, as for `--management-token-file`.'],
+          ['LLMP_PROJECT_ID', 'Default project for new tokens, by name or ID, as for `--project-id`.'],
+          ['LLMP_OUTPUT', 'Output format, as for `-o`.'],
+          ['LLMP_ASCII', '1: use ASCII only; 0: use symbols in every locale.'],
+          ['NO_COLOR', 'Any value: do not use colors, as with `--no-color`.'],
+          ['TERM', 'dumb: no colors, and no redrawing in place.'],
+          ['LC_ALL, LC_CTYPE, LANG', 'The locale. If it is not UTF-8, llmp uses ASCII only.'],
+          ['PAGER', 'Pager of `llmp man` if there is no man (default: less).'],
         ],
       },
     ],
   },
   formatting: {
-    summary: 'output for people and for programs',
+    summary: 'output formats',
     blocks: [
-      'Data goes to standard output, everything else to standard error. What cannot be shown, such as an escape in the name of a token, is spelt out: `\\x1b`.',
+      'Data goes to standard output, everything else to standard error. Control characters, for example in the name of a token, are shown as escapes: `\\x1b`.',
       {
         entries: [
           [
             '-o table',
-            'Unless asked for something else. On a terminal columns with titles, of which the less important give way to its width, and times as a distance from now; elsewhere the fields separated by tabs, without titles, times as RFC 3339.',
+            'The default. On a terminal: columns with titles, as many as fit, and relative times. When piped: fields separated by tabs, without titles, and RFC 3339 times.',
           ],
-          ['-o json, --json', 'One JSON value; an error is an object on standard error.'],
-          ['-o jsonl', 'A JSON value a line, as it comes.'],
-          ['-o csv', 'With titles. A cell that a spreadsheet would run as a formula gets a leading apostrophe.'],
-          ['-o id', 'Ids alone, a line each, for another command to read.'],
-          ['-q', 'Nothing on standard error but errors; of `token generate` the secret and nothing else.'],
+          ['-o json, --json', 'One JSON value. Errors are JSON objects on standard error.'],
+          ['-o jsonl', 'One JSON value per line.'],
+          ['-o csv', 'CSV with titles. Cells that a spreadsheet would run as a formula begin with an apostrophe.'],
+          ['-o id', 'Only IDs, one per line, as input for another command.'],
+          ['-q', 'Only errors on standard error; `token generate` prints only the secret.'],
         ],
       },
-      'A state is a glyph and a word: ● active, ○ expired, ✗ revoked, ▲ limited, ◌ project off. In ASCII the glyphs are `*`, `-`, `x`, `!` and `=`.',
+      'A state is shown as a symbol and a word: ● active, ○ expired, ✗ revoked, ▲ limited, ◌ project off. In ASCII the symbols are `*`, `-`, `x`, `!` and `=`.',
       {
         lines: [
           "llmp token list -o json | jq -r '.[] | select(.request_count == 0) | .id'",
@@ -65,22 +62,22 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
     ],
   },
   'exit-codes': {
-    summary: 'what a script can tell from the exit code',
+    summary: 'exit codes',
     blocks: [
       { entries: exitCodes },
-      'Of several ids that all failed alike the code says how; if some did and some did not, it is 1. `llmp run` ends with the exit code of its command, or with 128 and the number of the signal that ended it.',
+      'If all of several IDs failed in the same way, the exit code is that of the failure; if only some failed, it is 1. `llmp run` exits with the exit code of its command, or with 128 plus the number of the signal that ended it.',
     ],
   },
   tokens: {
-    summary: 'what tokens are, their states, and their secrets',
+    summary: 'tokens, their states and secrets',
     blocks: [
       "A token is a right to send requests for a project, with the project's upstream key, until it expires. Its secret, `sk-wt-` and 49 characters, is shown once; what is kept is a digest. An id is not a secret: it names the token in lists, logs and commands, and its first six characters are enough as long as no other begins like it.",
       {
         entries: [
-          ['active', 'It passes.'],
-          ['expired', 'Its time is over: 401.'],
-          ['revoked', 'Somebody took it back, until `llmp token reactivate`: 401.'],
-          ['limited', 'Its cap, `--max-requests`, is used up: 429.'],
+          ['active', 'Requests are accepted.'],
+          ['expired', 'It has expired: 401.'],
+          ['revoked', 'It was revoked; `llmp token reactivate` undoes that: 401.'],
+          ['limited', 'It has reached its cap, `--max-requests`: 429.'],
           ['project off', 'Its project is deactivated: 403.'],
         ],
       },
@@ -88,16 +85,16 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         lines: [
           'llmp token generate --duration 48 --max-requests 500 --name notebook',
           'TOKEN=$(llmp token generate --duration 90m -q)       # for a script',
-          'llmp token revoke 3fa91c2e --reason "leaked"         # refused from the next request on',
-          'llmp token reactivate 3fa91c2e                       # the undo, with its count',
-          'llmp token whois < leaked.txt                        # which one a secret belongs to',
+          'llmp token revoke 3fa91c2e --reason "leaked"         # refused from the next request',
+          'llmp token reactivate 3fa91c2e                       # undo; the request count stays',
+          'llmp token whois < leaked.txt                        # find the token of a secret',
         ],
       },
       'More: llmp(7).',
     ],
   },
   security: {
-    summary: 'where secrets may stand, and where they must not',
+    summary: 'how to handle secrets',
     blocks: [
       'Whoever has the management token may do everything. It is looked for in this order: `--management-token`, which `ps` shows to others; `--management-token-file`, where - is standard input; the command or file of the context in use, so that a token in the environment is not sent to another daemon; `MANAGEMENT_TOKEN`; `MANAGEMENT_TOKEN_FILE`; and on a terminal it is asked for and not shown.',
       {
@@ -106,17 +103,20 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
           ['secrets of tokens', 'Are shown once. `--out FILE` writes one with mode 0600 and overwrites nothing.'],
           [
             'a leaked secret',
-            'Goes to `llmp token whois` on standard input. In the place of an id it is refused before anything is sent, for it is in the history of the shell then.',
+            'Pass it to `llmp token whois` on standard input. As an argument it would be in the history of the shell, so llmp refuses it there and sends nothing.',
           ],
           [
             '--server',
-            'Over http beyond this machine the management token goes in clear text, and a warning says so. Use https, or unix:PATH.',
+            'Over http to another machine the management token is sent in clear text, and llmp warns about it. Use https or unix:PATH.',
           ],
           [
             'names',
-            'From the daemon drive neither the terminal nor a spreadsheet, and completion gives none to the shell that it would read as more than a word.',
+            'Names that come from the daemon cannot control the terminal, a spreadsheet or the shell: they are escaped, and completion omits names that are more than one word to the shell.',
           ],
-          ['changes', 'Are audited, with `--reason`. Several at once want `--yes`; `-n` says what would happen.'],
+          [
+            'changes',
+            'Are audited, with `--reason`. Changes of several tokens need `--yes` in a script; `-n` shows what would change.',
+          ],
         ],
       },
       'More: llmp(7).',

@@ -21,21 +21,21 @@ import type { Shell } from '../shell.js';
 import type { View } from '../../console/table.js';
 
 const options = {
-  dir: text('--dir <FOLDER>', 'where everything goes; /etc/llmp for root, otherwise ~/.config/llmp'),
-  set: texts('--set <NAME=value...>', 'a setting, not to be asked for; a secret as NAME_FILE=FILE. May be repeated'),
-  nonInteractive: flag('--non-interactive', 'ask nothing: what is not set is as it is, or as llmp would have it'),
-  systemd: flag('--no-systemd', 'no unit for systemd'),
+  dir: text('--dir <FOLDER>', 'target folder (default: /etc/llmp for root, otherwise ~/.config/llmp)'),
+  set: texts('--set <NAME=value...>', 'a setting; secrets as NAME_FILE=FILE (can be repeated)'),
+  nonInteractive: flag('--non-interactive', 'do not prompt; keep existing values or use defaults'),
+  systemd: flag('--no-systemd', 'do not write a systemd unit'),
   dryRun,
 };
 
 export const initCommand = command({
   path: ['init'],
-  summary: 'set up a server: management token, database, upstream, systemd; shows a plan before it writes',
+  summary: 'set up a server: management token, database, provider, systemd; shows a plan before it writes',
   examples: [
-    ['init', 'asks, shows what it would write, writes it, and looks whether it is good'],
-    ['init --non-interactive --no-systemd --dir ./llmp', 'everything as llmp would have it, in one folder'],
+    ['init', 'prompts, shows the plan, writes the files, and checks the result'],
+    ['init --non-interactive --no-systemd --dir ./llmp', 'use defaults, in one folder'],
     ['init --non-interactive --set LISTEN_ADDR=:8080 --set DATABASE_URL_FILE=/root/url', 'for a script'],
-    ['init -n', 'what it would write'],
+    ['init -n', 'only show the plan'],
   ],
   options,
   async run(invocation) {

@@ -1,4 +1,4 @@
-/** `llmp admin`: the Admin UI as a service of its own. */
+/** `llmp admin`: run the Admin UI as a separate process. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -157,7 +157,7 @@ describe('llmp cache', () => {
       const key = canary('upstream');
       const { exitCode, err } = await here(`cache purge --method GET --url http://host:8080/v1/models?key=${key}`);
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('not a full URL').and.to.contain('in front of /v1').and.to.contain('--server');
+      expect(err).to.contain('not a full URL').and.to.contain('Begin with /v1').and.to.contain('--server');
       expect(err).not.to.contain(key);
       expect(daemon.asked).to.deep.equal([]);
     });

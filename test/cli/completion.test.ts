@@ -252,9 +252,9 @@ describe('llmp completion', () => {
     expect((await llmp('completion')).exitCode).to.equal(2);
   });
 
-  it('is said in the README as in its examples', async () => {
-    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
-    expect(readme).to.contain('source <(llmp completion bash)');
+  it('is described in docs/install.md as in its examples', async () => {
+    const page = readFileSync(new URL('../../../docs/install.md', import.meta.url), 'utf8');
+    expect(page).to.contain('source <(llmp completion bash)');
     expect((await llmp('completion bash')).out).to.contain('source <(llmp completion bash)');
   });
 });

@@ -70,7 +70,7 @@ describe('llmp config', () => {
   describe('validate', () => {
     it('exits 0 when a daemon would start with them', async () => {
       const { exitCode, out, err } = await llmp('config validate', { env: { MANAGEMENT_TOKEN } });
-      expect({ exitCode, out, err }).to.deep.equal({ exitCode: 0, out: '', err: 'The settings are good.\n' });
+      expect({ exitCode, out, err }).to.deep.equal({ exitCode: 0, out: '', err: 'The settings are valid.\n' });
     });
 
     it('exits 9 with every problem a line, without the value of a secret', async () => {

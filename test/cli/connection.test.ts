@@ -117,7 +117,7 @@ describe('the connection to the daemon', () => {
       const socket = await startStandIn(join(temporaryFolder(), 'llmp.sock'));
       try {
         const { exitCode, err } = await llmp(`token list --server ${socket.url}`, { env });
-        expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: 'No such tokens.\n' });
+        expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: 'No matching tokens.\n' });
         expect(socket.asked[0]?.url).to.equal('/manage/tokens?limit=1000');
       } finally {
         await socket.stop();

@@ -77,7 +77,7 @@ describe('llmp project, against a daemon', () => {
     });
   });
 
-  it('lists projects, and gets one by the beginning of its id', async () => {
+  it('lists projects, and gets one by the first characters of its ID', async () => {
     const [one, two] = [await daemon.createProject(), await daemon.createProject()];
     expect((await here('project list -o id')).out.trim().split('\n')).to.have.members([one.id, two.id]);
     expect((await here(`project get ${two.id.slice(0, 8)} -o id`)).out).to.equal(`${two.id}\n`);

@@ -71,7 +71,7 @@ describe('llmp migrate rekey', () => {
     const { exitCode, err } = await rekey();
     expect({ exitCode, err }).to.deep.equal({
       exitCode: 0,
-      err: 'Sealed 1 upstream key with ENCRYPTION_KEY.\nENCRYPTION_KEY_PREVIOUS can go.\n',
+      err: 'Sealed 1 upstream key with ENCRYPTION_KEY.\nYou can now remove ENCRYPTION_KEY_PREVIOUS.\n',
     });
     await keyGoesOut();
     await stop();

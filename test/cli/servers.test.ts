@@ -53,7 +53,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       await daemon.stop();
       const both = { ...env, ENCRYPTION_KEY: SECOND, ENCRYPTION_KEY_PREVIOUS: FIRST };
       expect((await llmp('migrate rekey', { env: both })).err).to.equal(
-        'Sealed 1 upstream key with ENCRYPTION_KEY.\nENCRYPTION_KEY_PREVIOUS can go.\n',
+        'Sealed 1 upstream key with ENCRYPTION_KEY.\nYou can now remove ENCRYPTION_KEY_PREVIOUS.\n',
       );
       const again = await start(SECOND);
       expect((await again.manage('GET', '/manage/projects')).status).to.equal(200);

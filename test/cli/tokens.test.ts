@@ -185,12 +185,12 @@ describe('llmp token, against a daemon', () => {
     it('says so on stderr when there is none', async () => {
       const { exitCode, out, err } = await here('token list');
       expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
-      expect(err).to.equal('No such tokens.\n');
+      expect(err).to.equal('No matching tokens.\n');
     });
   });
 
   describe('get', () => {
-    it('shows one token by the beginning of its id', async () => {
+    it('shows one token by the first characters of its ID', async () => {
       const { id } = await daemon.createToken((await daemon.createProject()).id);
       const { out } = await here(`token get ${id.slice(0, 8)} --json`);
       expect(JSON.parse(out)).to.include({ id, request_count: 0, cache_hit_count: 0 });

@@ -74,7 +74,7 @@ describe('llmp usage', () => {
     expect(await requests('--since 2020-01-01 --until 2021-01-01T00:00:00Z')).to.equal('0');
     expect(await requests('--since 30d --until 20d')).to.equal('0');
     const empty = await here('usage --by token --since 30d --until 20d');
-    expect(empty).to.deep.equal({ exitCode: 0, out: '', err: 'No requests in that time.\n' });
+    expect(empty).to.deep.equal({ exitCode: 0, out: '', err: 'No requests in this period.\n' });
   });
 
   it('refuses what it does not understand', async () => {

@@ -198,7 +198,7 @@ describe('what is watched', () => {
         ['ready', null],
         ['ready', null],
       ]);
-      expect(watching.err).to.equal('Without a management token there is its health only.\n');
+      expect(watching.err).to.equal('Only the health is shown, because no management token was given.\n');
     });
 
     for (const path of ['/health', '/manage/status']) {

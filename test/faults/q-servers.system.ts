@@ -113,7 +113,7 @@ describe('Q: the command line and a server that does not do what it should', fun
       [
         'of an unknown authority',
         () => new Authority().issue({ name: 'localhost' }),
-        'its authority is not known here',
+        'its certificate authority is not trusted on this machine',
         'NODE_EXTRA_CA_CERTS',
       ],
     ] as const) {

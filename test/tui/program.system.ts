@@ -95,7 +95,7 @@ describe(`llmp tui, at a terminal${WITHOUT_TMUX}`, function () {
     it('helps with the keys, and runs the one that is chosen', async () => {
       const it = await onTokens();
       await it.press('?');
-      await it.shows(/look at the token closely/);
+      await it.shows(/show the token/);
       await it.press('Enter');
       await it.shows((await stage.tokenNamed('alpha')).id);
       await it.press('q');

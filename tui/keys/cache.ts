@@ -8,7 +8,7 @@ export const CACHE_BINDINGS: readonly Binding[] = [
     keys: ['x'],
     on: ['cache'],
     label: 'purge',
-    meaning: 'remove kept answers; how many is told before',
+    meaning: 'remove cached responses, after showing how many',
     footer: 1,
     unless: (state) =>
       state.cache.cache?.backend === 'off' ? 'The cache is off: HTTP_CACHE_ENABLED' : whyNoChange(state),

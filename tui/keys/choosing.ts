@@ -69,18 +69,18 @@ const PAGE = 10;
 
 export const CHOICE_BINDINGS: readonly Binding[] = [
   { keys: ['enter'], on: ['palette', 'help'], label: 'run', meaning: 'do it', footer: 1, run: runChosen },
-  { keys: ['enter'], on: ['contexts'], label: 'go there', meaning: 'look at that daemon', footer: 1, run: goThere },
+  { keys: ['enter'], on: ['contexts'], label: 'go there', meaning: 'switch to that daemon', footer: 1, run: goThere },
   {
     keys: ['down', 'ctrl+n', 'tab'],
     on: CHOICES,
     label: 'down',
-    meaning: 'one down',
+    meaning: 'move down',
     footer: 2,
     run: selectedBy(1),
   },
-  { keys: ['up', 'ctrl+p', 'shift+tab'], on: CHOICES, label: 'up', meaning: 'one up', run: selectedBy(-1) },
-  { keys: ['j'], on: ['help', 'contexts'], label: 'down', meaning: 'one down', run: selectedBy(1) },
-  { keys: ['k'], on: ['help', 'contexts'], label: 'up', meaning: 'one up', run: selectedBy(-1) },
+  { keys: ['up', 'ctrl+p', 'shift+tab'], on: CHOICES, label: 'up', meaning: 'move up', run: selectedBy(-1) },
+  { keys: ['j'], on: ['help', 'contexts'], label: 'down', meaning: 'move down', run: selectedBy(1) },
+  { keys: ['k'], on: ['help', 'contexts'], label: 'up', meaning: 'move up', run: selectedBy(-1) },
   { keys: ['pagedown'], on: CHOICES, label: 'page down', meaning: 'a page down', run: selectedBy(PAGE) },
   { keys: ['pageup'], on: CHOICES, label: 'page up', meaning: 'a page up', run: selectedBy(-PAGE) },
   { keys: ['ctrl+d'], on: ['help', 'contexts'], label: 'page down', meaning: 'a page down', run: selectedBy(PAGE) },

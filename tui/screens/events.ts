@@ -131,7 +131,7 @@ const changeFacts = (event: Exclude<WireEvent, WireRequestEvent>): [string, Stri
 ];
 
 function nothing({ events, connection: { is }, isPaused }: State): (string | Strip)[] {
-  if (is === 'offline' || is === 'denied') return ['Nothing comes: the daemon does not answer.'];
+  if (is === 'offline' || is === 'denied') return ['Not receiving events: the daemon is not responding.'];
   if (isPaused) return [strip('Paused: ', key('p'), ' goes on.')];
   if (events.filter === '') return ['Nothing has happened since you are looking.', 'Requests are shown as they end.'];
   return [

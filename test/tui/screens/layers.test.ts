@@ -155,7 +155,7 @@ describe('the secret of a new token', () => {
 describe('what can be done, to choose from', () => {
   it('is found by its name', () => {
     const text = screenText(scene().press(':', 'c', 'o', 'p', 'y').state);
-    expect(text).to.contain(': copy█').and.to.contain('send the id to the').and.not.to.contain('issue a new token');
+    expect(text).to.contain(': copy█').and.to.contain('copy the ID to the').and.not.to.contain('issue a new token');
     expect(text).to.match(/> y +copy id/);
   });
 
