@@ -191,7 +191,7 @@ describe('llmp demo', function () {
     const { port } = other.address() as AddressInfo;
     const refused = await start('--port', String(port));
     expect(await refused.ended).to.equal(69);
-    expect(refused.err).to.contain(`cannot listen on port ${port}`).and.to.contain('Leave out --port');
+    expect(refused.err).to.contain(`cannot listen on port ${port}`).and.to.contain('Omit --port');
     expect(readdirSync(refused.tmp)).to.deep.equal([]);
     other.close();
     await once(other, 'close');

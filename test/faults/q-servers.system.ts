@@ -83,7 +83,7 @@ describe('Q: the command line and a server that does not do what it should', fun
   it('Q06 a slow daemon is told apart from none, with what to do', async () => {
     daemon.answer = () => undefined;
     const { err } = await llmp(daemon.url, 'token list --timeout 100ms');
-    expect(err).to.contain('does not answer').and.to.contain('--timeout').and.not.to.contain('llmp daemon');
+    expect(err).to.contain('does not respond').and.to.contain('--timeout').and.not.to.contain('llmp daemon');
   });
 
   describe('over TLS', () => {
